@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/ballot"
 	"github.com/leasehold/leasehold/internal/sessions"
 	"github.com/leasehold/leasehold/store"
 )
@@ -26,7 +27,7 @@ func (c *candidate) attend(ctx context.Context) {
 		if eligible != c.look().eligible {
 			c.set(func() { c.now.eligible = eligible })
 		}
-		me := Candidate{
+		me := ballot.Candidate{
 			Session: c.session.Key(), Name: c.opts.Name, Priority: c.opts.Priority, Zone: c.opts.Zone, Ineligible: !eligible, Since: since,
 		}
 		limited, cancel := clock.WithTimeout(ctx, c.clk, c.m.TTL()/3)
@@ -57,9 +58,9 @@ func (c *candidate) awaitRelist(ctx context.Context) {
 // the one before it on the list, the first at the last. Where it follows both the list and the one
 // before it, it asks the store only if there is something to do. The error matches [ErrUnlisted]
 // when the list is full.
-func (c *candidate) list(ctx context.Context, watch *sessions.Watch, me Candidate) error {
+func (c *candidate) list(ctx context.Context, watch *sessions.Watch, me ballot.Candidate) error {
 	known := c.look()
-	before := known.around(me.Session)
+	before := known.Around(me.Session)
 	var over map[string]bool
 	if !c.follows || len(before) > 0 && !watch.Renews(before[0]) {
 		var err error
@@ -67,14 +68,14 @@ func (c *candidate) list(ctx context.Context, watch *sessions.Watch, me Candidat
 			return err
 		}
 	}
-	if c.follows && known.known && known.asWanted(me, over) {
-		return c.unlisted(known.find(me.Session) >= 0)
+	if c.follows && known.known && known.AsWanted(me, over) {
+		return c.unlisted(known.Find(me.Session) >= 0)
 	}
 	listed := false
-	err := change(ctx, c.m.Store(), c.name, func(k *control) (bool, error) {
-		kept := make([]Candidate, 0, len(k.Candidates)+1)
+	err := ballot.Update(ctx, c.m.Store(), c.name, func(b *ballot.Ballot) (bool, error) {
+		kept := make([]ballot.Candidate, 0, len(b.Candidates)+1)
 		there := false
-		for _, o := range k.Candidates {
+		for _, o := range b.Candidates {
 			switch {
 			case o.Session == me.Session:
 				there = o.Ineligible == me.Ineligible
@@ -83,12 +84,12 @@ func (c *candidate) list(ctx context.Context, watch *sessions.Watch, me Candidat
 				kept = append(kept, o)
 			}
 		}
-		if k.find(me.Session) < 0 && len(kept) < maxCandidates {
+		if b.Find(me.Session) < 0 && len(kept) < ballot.MaxCandidates {
 			kept = append(kept, me)
 		}
-		write := len(kept) != len(k.Candidates) || k.find(me.Session) >= 0 && !there
-		k.Candidates = kept
-		listed = k.find(me.Session) >= 0
+		write := len(kept) != len(b.Candidates) || b.Find(me.Session) >= 0 && !there
+		b.Candidates = kept
+		listed = b.Find(me.Session) >= 0
 		return write, nil
 	})
 	if err != nil {
@@ -102,18 +103,7 @@ func (c *candidate) unlisted(listed bool) error {
 	if listed {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: %d are on it", c.name, ErrUnlisted, maxCandidates)
-}
-
-// asWanted reports whether the list says of me what it is to say, as far as there is room, and
-// names none of those whose sessions are over.
-func (c control) asWanted(me Candidate, over map[string]bool) bool {
-	for _, o := range c.Candidates {
-		if over[o.Session] || o.Session == me.Session && o.Ineligible != me.Ineligible {
-			return false
-		}
-	}
-	return c.find(me.Session) >= 0 || len(c.Candidates) >= maxCandidates
+	return fmt.Errorf("%s: %w: %d are on it", c.name, ErrUnlisted, ballot.MaxCandidates)
 }
 
 // shadow follows the session of the candidate before this one on the list, and tells watch of its
@@ -122,7 +112,7 @@ func (c *candidate) shadow(ctx context.Context, watch *sessions.Watch) {
 	last := store.Record{}
 	for ctx.Err() == nil {
 		o := c.look()
-		if before := o.around(c.session.Key()); len(before) == 0 {
+		if before := o.Around(c.session.Key()); len(before) == 0 {
 			last = store.Record{}
 		} else if before[0] != last.Key {
 			last = store.Record{Key: before[0]}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/ballot"
 	"github.com/leasehold/leasehold/internal/wanted"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -39,16 +40,16 @@ type candidate struct {
 
 // outlook is what is wanted of a candidate.
 type outlook struct {
-	control                  // as last read
-	ends     clock.Instant   // when the pause is over by itself
-	known    bool            // it was read in this session
-	eligible bool            // as last asked
-	changed  <-chan struct{} // closed when any of that may have changed
+	ballot.Ballot                 // as last read
+	ends          clock.Instant   // when the pause is over by itself
+	known         bool            // it was read in this session
+	eligible      bool            // as last asked
+	changed       <-chan struct{} // closed when any of that may have changed
 }
 
 // heardPause is a pause as this candidate counts it.
 type heardPause struct {
-	Pause
+	ballot.Pause
 	ends clock.Instant // when it is over by itself; Never when it isn't
 }
 
@@ -80,10 +81,10 @@ func (c *candidate) stand(ctx context.Context, s *lease.Session) (err error) {
 func (c *candidate) withdraw(ctx context.Context) {
 	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.clk, c.m.TTL()/3)
 	defer cancel()
-	_ = change(ctx, c.m.Store(), c.name, func(k *control) (bool, error) { // otherwise the others take it off
-		i := k.find(c.session.Key())
+	_ = ballot.Update(ctx, c.m.Store(), c.name, func(b *ballot.Ballot) (bool, error) { // otherwise the others take it off
+		i := b.Find(c.session.Key())
 		if i >= 0 {
-			k.Candidates = append(k.Candidates[:i:i], k.Candidates[i+1:]...)
+			b.Candidates = append(b.Candidates[:i:i], b.Candidates[i+1:]...)
 		}
 		return i >= 0, nil
 	})
@@ -154,7 +155,7 @@ func (c *candidate) next(ctx context.Context, version string, known bool) (rec s
 			limit *= followedFor
 		}
 		limited, cancel := clock.WithTimeout(ctx, c.clk, limit)
-		rec, err := store.Wait(limited, c.m.Store(), prefix+c.name, version)
+		rec, err := store.Wait(limited, c.m.Store(), ballot.Prefix+c.name, version)
 		quiet := limited.Err() != nil
 		cancel()
 		if !quiet || err == nil || ctx.Err() != nil {
@@ -165,9 +166,9 @@ func (c *candidate) next(ctx context.Context, version string, known bool) (rec s
 	limit := c.m.TTL() / 3
 	limited, cancel := clock.WithTimeout(ctx, c.clk, limit)
 	defer cancel()
-	rec, err = store.Load(limited, c.m.Store(), prefix+c.name)
+	rec, err = store.Load(limited, c.m.Store(), ballot.Prefix+c.name)
 	if err != nil && limited.Err() != nil {
-		err = fmt.Errorf("%s: no answer for %v: %w", prefix+c.name, limit, err)
+		err = fmt.Errorf("%s: no answer for %v: %w", ballot.Prefix+c.name, limit, err)
 	}
 	return rec, since, err
 }
@@ -176,7 +177,7 @@ func (c *candidate) next(ctx context.Context, version string, known bool) (rec s
 func (c *candidate) refresh(ctx context.Context) error {
 	for {
 		since := c.readings()
-		rec, err := store.Load(ctx, c.m.Store(), prefix+c.name)
+		rec, err := store.Load(ctx, c.m.Store(), ballot.Prefix+c.name)
 		if err != nil {
 			return err
 		}
@@ -197,7 +198,7 @@ func (c *candidate) readings() int {
 // If there was one meanwhile, either may be the older: then it takes no note of this one, and the
 // caller has to read again.
 func (c *candidate) heard(rec store.Record, since int) (noted bool, err error) {
-	k, err := readControl(rec)
+	b, err := ballot.Parse(rec)
 	if err != nil {
 		return false, err
 	}
@@ -206,9 +207,9 @@ func (c *candidate) heard(rec store.Record, since int) (noted bool, err error) {
 			return
 		}
 		var pauses []heardPause
-		for _, p := range k.pauses() {
+		for _, p := range b.AllPauses() {
 			heard := heardPause{p, 0}
-			if i := slices.IndexFunc(c.pauses, func(h heardPause) bool { return h.equal(p) }); i >= 0 {
+			if i := slices.IndexFunc(c.pauses, func(h heardPause) bool { return h.Equal(p) }); i >= 0 {
 				heard.ends = c.pauses[i].ends
 			} else {
 				heard.ends = c.endOf(p)
@@ -216,7 +217,7 @@ func (c *candidate) heard(rec store.Record, since int) (noted bool, err error) {
 			pauses = append(pauses, heard)
 		}
 		c.pauses = pauses
-		c.now.control, c.now.known = k, true
+		c.now.Ballot, c.now.known = b, true
 		c.heardOf++
 	})
 	return noted, nil
@@ -225,7 +226,7 @@ func (c *candidate) heard(rec store.Record, since int) (noted bool, err error) {
 // endOf returns when a pause that is news is over by itself. A candidate that was there when it was
 // set counts its length from now, so that no wall clock shortens it. One that has come later can't
 // tell but by the time of day. c.mu is held.
-func (c *candidate) endOf(p Pause) clock.Instant {
+func (c *candidate) endOf(p ballot.Pause) clock.Instant {
 	if p.Until.IsZero() {
 		return clock.NoDeadline
 	}
@@ -249,7 +250,7 @@ func (c *candidate) failed(err error, told string) string {
 // patience is how long the candidate leaves a free name to those who are preferred to it: a
 // thirtieth of the TTL for each, a tenth at most.
 func (c *candidate) patience() time.Duration {
-	ahead := c.opts.ahead(c.look().control, c.session.Key())
+	ahead := c.opts.ahead(c.look().Ballot, c.session.Key())
 	return time.Duration(min(ahead, 3)) * c.m.TTL() / 30
 }
 

@@ -123,7 +123,7 @@ func (t Term) HandOver(ctx context.Context, to string) error {
 	if err := c.refresh(ctx); err != nil {
 		return err
 	}
-	owner, err := c.look().successor(t.Name, to)
+	owner, err := successor(c.look().Ballot, t.Name, to)
 	if err == nil {
 		t.stepDown(owner)
 	}

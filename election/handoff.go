@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/ballot"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -92,7 +93,7 @@ func handOver(ctx context.Context, st store.Store, name string, o HandOverOption
 // stands reports whether a candidate has that owner id. On a list that is full, one may be missing
 // that leads.
 func (s State) stands(owner string) bool {
-	return len(s.Candidates) >= maxCandidates || slices.ContainsFunc(s.Candidates, func(c Candidate) bool { return c.Owner() == owner })
+	return len(s.Candidates) >= ballot.MaxCandidates || slices.ContainsFunc(s.Candidates, func(c Candidate) bool { return c.Owner() == owner })
 }
 
 // called reports whether the candidate of that owner id is the only one that to can mean.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/ballot"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -18,9 +19,9 @@ type leadership struct {
 	term   Term
 	ctx    context.Context // of OnStartedLeading
 	cancel context.CancelCauseFunc
-	wishes chan string // successors that the program itself asked for: the term ends with the first
-	wish   *order      // the first
-	to     string      // owner id of the successor; "" when there is to be none
+	wishes chan string   // successors that the program itself asked for: the term ends with the first
+	wish   *ballot.Order // the first
+	to     string        // owner id of the successor; "" when there is to be none
 
 	began  clock.Instant
 	better clock.Instant // since when another candidate is preferred; 0 when none is
@@ -144,7 +145,7 @@ func (s *leadership) stopIfNeeded(ctx context.Context, o outlook, now clock.Inst
 	case !o.eligible:
 		cause = ErrNotEligible
 	default:
-		best, due := s.givesWay(o.control, now)
+		best, due := s.givesWay(o.Ballot, now)
 		if best != "" {
 			cause, s.to = ErrPreferred, best
 		}
@@ -194,7 +195,7 @@ func (s *leadership) await(returned, changed, done <-chan struct{}, next clock.I
 	case <-returned:
 		return false
 	case to := <-wishes:
-		s.wish = &order{Token: s.term.Token, To: to, By: "its own wish"}
+		s.wish = &ballot.Order{Token: s.term.Token, To: to, By: "its own wish"}
 	case <-changed:
 	case <-done:
 	case <-ended:
@@ -204,9 +205,9 @@ func (s *leadership) await(returned, changed, done <-chan struct{}, next clock.I
 }
 
 // givesWay returns the owner id of a candidate to give way to now, or "" and when to ask again.
-func (s *leadership) givesWay(k control, now clock.Instant) (to string, due clock.Instant) {
+func (s *leadership) givesWay(b ballot.Ballot, now clock.Instant) (to string, due clock.Instant) {
 	due = clock.NoDeadline
-	best, preferred := s.c.opts.preferred(k, s.c.session.Key())
+	best, preferred := s.c.opts.preferred(b, s.c.session.Key())
 	f := s.c.opts.FailBack
 	if !preferred || f.After == 0 && f.Idle == nil {
 		s.better = 0
@@ -245,7 +246,7 @@ func (c *candidate) letGo(ctx context.Context, l *lease.Lease, to string) {
 func (c *candidate) yield(ctx context.Context, token fence.Token) {
 	ctx, cancel := clock.WithTimeout(ctx, c.clk, c.m.TTL()/3)
 	defer cancel()
-	if c.refresh(ctx) != nil || !c.look().others(c.session.Key()) {
+	if c.refresh(ctx) != nil || !c.look().Others(c.session.Key()) {
 		return
 	}
 	rec, err := store.Load(ctx, c.m.Store(), c.name)

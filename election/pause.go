@@ -1,7 +1,6 @@
 package election
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/ballot"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -23,10 +23,10 @@ var (
 
 // Pause says who paused an election, why, and until when.
 type Pause struct {
-	ID     string    `json:"id,omitempty"` // identifies it among the pauses of the election; [SetPause] makes one, of six characters
-	By     string    `json:"by"`
-	Reason string    `json:"reason,omitempty"`
-	Since  time.Time `json:"since"` // by that one's wall clock
+	ID     string // identifies it among the pauses of the election; [SetPause] makes one, of six characters
+	By     string
+	Reason string
+	Since  time.Time // by that one's wall clock
 
 	// Until is when the pause ends by itself, by the same clock: [MinPause] to [MaxPause] after
 	// Since. Zero is never: the pause lasts until [Resume].
@@ -38,7 +38,7 @@ type Pause struct {
 	//
 	// So an end is for liveness. For the guarantee that nobody acts meanwhile, use a pause without
 	// an end, or the tokens. Two never lead at once in any case: a leader needs the lease.
-	Until time.Time `json:"until,omitzero"`
+	Until time.Time
 }
 
 // The bounds of how long a pause that ends by itself lasts.
@@ -48,23 +48,10 @@ const (
 )
 
 // Over reports whether the pause has ended by itself, if it is now.
-func (p Pause) Over(now time.Time) bool { return !p.Until.IsZero() && !now.Before(p.Until) }
+func (p Pause) Over(now time.Time) bool { return ballot.Pause(p).Over(now) }
 
 // String returns who paused the election, why and until when.
-func (p Pause) String() string {
-	text := p.By
-	if p.Reason != "" {
-		text += ": " + p.Reason
-	}
-	if !p.Until.IsZero() {
-		text += ", until " + p.Until.Format(time.RFC3339)
-	}
-	return text
-}
-
-func (p Pause) equal(q Pause) bool {
-	return p.By == q.By && p.Reason == q.Reason && p.Since.Equal(q.Since) && p.Until.Equal(q.Until)
-}
+func (p Pause) String() string { return ballot.Pause(p).String() }
 
 func (p Pause) check() error {
 	length := p.Until.Sub(p.Since)
@@ -81,47 +68,6 @@ func (p Pause) check() error {
 		}
 	}
 	return nil
-}
-
-// pauses returns all of them. Where a version that knows one only has set or ended that, the others
-// are gone.
-func (c control) pauses() []Pause {
-	switch {
-	case c.Pause == nil:
-		return nil
-	case slices.ContainsFunc(c.Pauses, c.Pause.equal):
-		return slices.Clone(c.Pauses)
-	}
-	only := *c.Pause
-	only.ID = cmp.Or(only.ID, "1") // such versions give none
-	return []Pause{only}
-}
-
-// setPauses writes them down.
-func (c *control) setPauses(all []Pause) {
-	c.Pause, c.Pauses = lastToEnd(all), nil
-	if len(all) > 1 {
-		c.Pauses = all
-	}
-}
-
-// lastToEnd returns the pause that ends last, nil if there is none.
-func lastToEnd(all []Pause) *Pause {
-	if len(all) == 0 {
-		return nil
-	}
-	last := slices.MaxFunc(all, func(a, b Pause) int {
-		switch {
-		case a.Until.IsZero() && b.Until.IsZero():
-			return 0
-		case a.Until.IsZero():
-			return 1
-		case b.Until.IsZero():
-			return -1
-		}
-		return a.Until.Compare(b.Until)
-	})
-	return &last
 }
 
 // SetPause keeps every candidate from leading until [Resume], or until the pause ends by itself.
@@ -147,9 +93,9 @@ func SetPause(ctx context.Context, st store.Store, name string, p Pause) error {
 	if given == "" {
 		p.ID = strings.ToLower(rand.Text()[:6])
 	}
-	return change(ctx, st, name, func(k *control) (bool, error) {
-		all := slices.DeleteFunc(k.pauses(), func(q Pause) bool { return q.forgotten(p.Since) })
-		i := slices.IndexFunc(all, func(q Pause) bool {
+	return ballot.Update(ctx, st, name, func(b *ballot.Ballot) (bool, error) {
+		all := slices.DeleteFunc(b.AllPauses(), func(q ballot.Pause) bool { return q.Forgotten(p.Since) })
+		i := slices.IndexFunc(all, func(q ballot.Pause) bool {
 			return q.ID == given && given != "" || q.By == p.By && q.Reason == p.Reason && given == ""
 		})
 		switch {
@@ -158,24 +104,18 @@ func SetPause(ctx context.Context, st store.Store, name string, p Pause) error {
 		case i < 0 && len(all) >= maxPauses:
 			return false, fmt.Errorf("%s: %w: %s; end one first", name, ErrTooMany, listPauses(all))
 		case i < 0:
-			all = append(all, p)
-		case all[i].equal(p), all[i].Reason == p.Reason && all[i].By == p.By && all[i].Until.IsZero() && p.Until.IsZero():
+			all = append(all, ballot.Pause(p))
+		case all[i].Equal(ballot.Pause(p)), all[i].Reason == p.Reason && all[i].By == p.By && all[i].Until.IsZero() && p.Until.IsZero():
 			return false, nil
 		default:
-			all[i] = p
+			all[i] = ballot.Pause(p)
 		}
-		k.setPauses(all)
+		b.SetPauses(all)
 		return true, nil
 	})
 }
 
-// forgotten reports whether the pause has been over for as long as it lasted, so that no candidate
-// counts it any more.
-func (p Pause) forgotten(now time.Time) bool {
-	return !p.Until.IsZero() && p.Over(now.Add(-p.Until.Sub(p.Since)))
-}
-
-func listPauses(all []Pause) string {
+func listPauses(all []ballot.Pause) string {
 	texts := make([]string, len(all))
 	for i, p := range all {
 		texts[i] = fmt.Sprintf("%s (%s)", p.ID, p)
@@ -197,25 +137,25 @@ func Resume(ctx context.Context, st store.Store, name, id string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	var ends func(Pause) bool
-	return change(ctx, st, name, func(k *control) (write bool, err error) {
-		all := k.pauses()
+	var ends func(ballot.Pause) bool
+	return ballot.Update(ctx, st, name, func(b *ballot.Ballot) (write bool, err error) {
+		all := b.AllPauses()
 		if ends == nil {
 			if ends, err = ending(all, id, clock.System().Wall()); err != nil {
 				return false, fmt.Errorf("%s: %w", name, err)
 			}
 		}
 		left := slices.DeleteFunc(slices.Clone(all), ends)
-		k.setPauses(left)
+		b.SetPauses(left)
 		return len(left) < len(all), nil
 	})
 }
 
 // ending returns what [Resume] with that id ends of the pauses there are at now.
-func ending(all []Pause, id string, now time.Time) (func(Pause) bool, error) {
-	one := func(p Pause) bool { return p.ID == id || p.forgotten(now) } // a candidate may count another's for longer
-	every := func(Pause) bool { return true }
-	switch last := slices.DeleteFunc(slices.Clone(all), func(p Pause) bool { return p.Over(now) }); {
+func ending(all []ballot.Pause, id string, now time.Time) (func(ballot.Pause) bool, error) {
+	one := func(p ballot.Pause) bool { return p.ID == id || p.Forgotten(now) } // a candidate may count another's for longer
+	every := func(ballot.Pause) bool { return true }
+	switch last := slices.DeleteFunc(slices.Clone(all), func(p ballot.Pause) bool { return p.Over(now) }); {
 	case id == AllPauses && len(all) > 0, id == "" && len(last) == 0 && len(all) > 0:
 		return every, nil
 	case id == "" && len(last) > 1:
@@ -223,7 +163,7 @@ func ending(all []Pause, id string, now time.Time) (func(Pause) bool, error) {
 	case id == "" && len(last) == 1:
 		id = last[0].ID
 		return one, nil
-	case slices.ContainsFunc(all, func(p Pause) bool { return p.ID == id }):
+	case slices.ContainsFunc(all, func(p ballot.Pause) bool { return p.ID == id }):
 		return one, nil
 	}
 	return nil, ErrNotPaused

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/internal/ballot"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 	"github.com/leasehold/leasehold/store/memory"
@@ -118,7 +119,7 @@ func TestFinding_S12_AControlRecordOfAnotherFormatIsCorrupt(t *testing.T) {
 			for what, err := range map[string]error{
 				"Read": read, "SetPause": election.SetPause(t.Context(), st, "e", election.Pause{By: "ada", Since: time.Now()}),
 				"Resume": election.Resume(t.Context(), st, "e", ""),
-				"Prune":  election.Prune(t.Context(), st, "e", func(string) bool { return true }, time.Now()),
+				"Prune":  ballot.Prune(t.Context(), st, "e", func(string) bool { return true }, time.Now()),
 			} {
 				if !errors.Is(err, store.ErrCorrupt) {
 					t.Errorf("%s: %s: %v", data, what, err)
@@ -206,7 +207,7 @@ func TestPruneOfCandidates(t *testing.T) {
 			put(t, st, key, `{"v":1`+c.data+`}`)
 			before := version(t, st, key)
 			gone := func(session string) bool { return c.gone != "" && strings.HasPrefix(session, c.gone) }
-			if err := election.Prune(t.Context(), st, fmt.Sprint("e", i), gone, now); err != nil {
+			if err := ballot.Prune(t.Context(), st, fmt.Sprint("e", i), gone, now); err != nil {
 				t.Fatal(err)
 			}
 			state, err := election.ReadState(t.Context(), st, fmt.Sprint("e", i))

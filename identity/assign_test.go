@@ -40,7 +40,7 @@ func TestAssignmentOutlivesItsProcess(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		p := w.process(nil)
 		first := p.assign(as("1-3", "a"))
-		p.dead.Store(true)
+		p.Outage.Start()
 		time.Sleep(30 * 24 * time.Hour)
 		q := w.process(nil)
 		again := q.assign(as("", "a"))
@@ -117,7 +117,7 @@ func TestOneNameAssignedTwiceAtOnce(t *testing.T) {
 		if len(got) != 1 {
 			t.Errorf("one name has %v", got)
 		}
-		if _, all, err := List(t.Context(), w.db.Open(), "machines"); err != nil || len(all) != 1 {
+		if _, all, err := List(t.Context(), w.DB.Open(), "machines"); err != nil || len(all) != 1 {
 			t.Errorf("listed: %+v, %v", all, err)
 		}
 	})
@@ -172,7 +172,7 @@ func TestAssignThatDiesHalfway(t *testing.T) {
 			var p *process
 			p = w.process(func(op faulty.Op) faulty.Fault {
 				if assigns(op) && puts.Add(1) > int64(n) {
-					p.dead.Store(true)
+					p.Outage.Start()
 					return faulty.Fault{Drop: true}
 				}
 				return faulty.Fault{}
@@ -221,7 +221,7 @@ func TestClaimTakesAnAssignmentOver(t *testing.T) {
 			t.Error(err)
 		}
 		var kept *NotAssignedError
-		if _, err := Release(t.Context(), p.net, "machines", ReleaseOptions{Value: h.Value(), Clock: p.clk}); !errors.As(err, &kept) {
+		if _, err := Release(t.Context(), p.Net, "machines", ReleaseOptions{Value: h.Value(), Clock: p.Clk}); !errors.As(err, &kept) {
 			t.Errorf("released while a process keeps it: %v", err)
 		}
 		p.release(h, h.Floor())
@@ -241,12 +241,12 @@ func TestAssignedWindowsDoNotOverlap(t *testing.T) {
 			if a.Floor.Before(ceiling) || a.Ceiling.Before(a.Floor) {
 				t.Errorf("%d: window from %v to %v, after one to %v", i, a.Floor, a.Ceiling, ceiling)
 			}
-			g, err := flake.New[flake.ID](flake.Snowflake(), a.Number, flake.FixedWindow(a.Floor, a.Ceiling), flake.Options{Now: p.clk.Wall, MaxWait: -1})
+			g, err := flake.New[flake.ID](flake.Snowflake(), a.Number, flake.FixedWindow(a.Floor, a.Ceiling), flake.Options{Now: p.Clk.Wall, MaxWait: -1})
 			if err != nil {
 				t.Fatal(err)
 			}
 			ceiling = a.Ceiling
-			o := ReleaseOptions{Name: a.Name, Clock: p.clk}
+			o := ReleaseOptions{Name: a.Name, Clock: p.Clk}
 			if i%2 == 0 {
 				time.Sleep(time.Minute)
 				if _, err := g.Next(); err != nil && i == 0 {
@@ -255,7 +255,7 @@ func TestAssignedWindowsDoNotOverlap(t *testing.T) {
 				o.Used = g.Stop()
 				ceiling = o.Used
 			}
-			if _, err := Release(t.Context(), p.net, "machines", o); err != nil {
+			if _, err := Release(t.Context(), p.Net, "machines", o); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -285,13 +285,13 @@ func TestAssignedValueThatWasAskedFor(t *testing.T) {
 		if _, err := Assign(t.Context(), p.m, "machines", b); !errors.As(err, &outside) {
 			t.Errorf("one that isn't in the pool: %v", err)
 		}
-		if _, err := Release(t.Context(), p.net, "machines", ReleaseOptions{Value: "5", Name: "b", Clock: p.clk}); !errors.Is(err, fence.ErrStale) {
+		if _, err := Release(t.Context(), p.Net, "machines", ReleaseOptions{Value: "5", Name: "b", Clock: p.Clk}); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("released by another name: %v", err)
 		}
-		if v, err := Release(t.Context(), p.net, "machines", ReleaseOptions{Name: "a", Clock: p.clk}); err != nil || v != "5" {
+		if v, err := Release(t.Context(), p.Net, "machines", ReleaseOptions{Name: "a", Clock: p.Clk}); err != nil || v != "5" {
 			t.Errorf("released: %s, %v", v, err)
 		}
-		if _, err := Release(t.Context(), p.net, "machines", ReleaseOptions{Value: "5", Clock: p.clk}); !errors.Is(err, fence.ErrStale) {
+		if _, err := Release(t.Context(), p.Net, "machines", ReleaseOptions{Value: "5", Clock: p.Clk}); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("released twice: %v", err)
 		}
 		if a := p.assign(o); a.Value != "6" {
@@ -335,7 +335,7 @@ func TestBrokenAssignment(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		p := w.process(nil)
 		a := p.assign(as("1-1", "a"))
-		if _, err := drive.Break(t.Context(), p.net, a.Record.Key, drive.EndTerm{Token: a.Record.Token, By: "op", Grace: time.Minute}); err != nil {
+		if _, err := drive.Break(t.Context(), p.Net, a.Record.Key, drive.EndTerm{Token: a.Record.Token, By: "op", Grace: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Assign(t.Context(), p.m, "machines", as("1-1", "a")); !errors.Is(err, lease.ErrHeld) {

@@ -28,7 +28,10 @@ func TestSticky(t *testing.T) {
 		if h = q.claim(named1("1-3", "a")); h.Value() != value {
 			t.Errorf("%s, then %s", value, h.Value())
 		}
-		q.dead.Store(true)
+		if want := h.ValidUntil().Sub(q.Clk.Now()); want <= 0 || h.Left() != want {
+			t.Errorf("%v left, want %v", h.Left(), want)
+		}
+		q.Outage.Start()
 		start := time.Now()
 		if h = p.claim(named1("1-3", "a")); h.Value() != value {
 			t.Errorf("%s, and after a crash %s", value, h.Value())
@@ -180,7 +183,7 @@ func TestDeadHoldersAreNoticed(t *testing.T) {
 		for range 3 {
 			p.claim(ranged("1-3"))
 		}
-		p.dead.Store(true)
+		p.Outage.Start()
 		start := time.Now()
 		var got []string
 		for len(got) < 3 {

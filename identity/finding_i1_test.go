@@ -47,7 +47,7 @@ func TestFinding_I1_ANameMakesIDsWithinTheTTL(t *testing.T) {
 			}
 			last = id
 		}
-		p.dead.Store(true)
+		p.Outage.Start()
 		died := time.Now()
 		first := w.first(q.ids(q.claim(named1("0-9", "web1"))))
 		if took := time.Since(died); took >= ttl+time.Second {
@@ -63,7 +63,7 @@ func TestFinding_I1_ANameMakesIDsWithinTheTTL(t *testing.T) {
 func TestFinding_I1_AnotherValueWhereTheFloorIsFarAhead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		p, holds := w.ahead(1, named1("0-1", "a"))
-		p.release(holds[0], p.clk.Wall())
+		p.release(holds[0], p.Clk.Wall())
 		q := w.process(nil)
 		h := q.claim(named1("0-1", "a"))
 		if h.Value() == holds[0].Value() {
@@ -72,7 +72,7 @@ func TestFinding_I1_AnotherValueWhereTheFloorIsFarAhead(t *testing.T) {
 		if _, err := q.ids(h).Next(); err != nil {
 			t.Error(err)
 		}
-		q.release(h, q.clk.Wall())
+		q.release(h, q.Clk.Wall())
 		if again := q.claim(named1("0-1", "a")); again.Value() != h.Value() {
 			t.Errorf("then %s, and before that %s", again.Value(), h.Value())
 		}
@@ -83,7 +83,7 @@ func TestFinding_I1_AnotherValueWhereTheFloorIsFarAhead(t *testing.T) {
 	})
 	inWorld(t, func(t *testing.T, w world) {
 		p, holds := w.ahead(1, named1("5-5", "a"))
-		p.release(holds[0], p.clk.Wall())
+		p.release(holds[0], p.Clk.Wall())
 		if h := w.process(nil).claim(named1("5-5", "a")); h.Value() != "5" {
 			t.Errorf("%s, want its own, the only one", h.Value())
 		}
@@ -96,7 +96,7 @@ func TestFinding_I1_ValuesForNowComeFirst(t *testing.T) {
 		p := w.process(nil)
 		late, now := p.claim(ranged("0-1")), p.claim(ranged("0-1"))
 		p.release(late, time.Time{}) // nobody knows what was used
-		p.release(now, p.clk.Wall())
+		p.release(now, p.Clk.Wall())
 		if h := p.claim(ranged("0-1")); h.Value() != now.Value() {
 			t.Errorf("%s, which begins at %v", h.Value(), h.Floor())
 		}
@@ -127,17 +127,17 @@ func TestFinding_I2_NoIDIsRefusedWhileTheClockIsSet(t *testing.T) {
 				}
 			}
 			next(time.Minute)
-			p.clk.StepWall(step)
+			p.Clk.StepWall(step)
 			next(10 * time.Minute)
-			p.clk.StepWall(-step)
+			p.Clk.StepWall(-step)
 			next(10 * time.Minute)
-			p.clk.StepWall(-step)
+			p.Clk.StepWall(-step)
 			next(17 * time.Hour)
 			parts, err := flake.Decode(flake.Snowflake(), last)
-			if off := parts.Time.Sub(p.clk.Wall()).Abs(); err != nil || off > time.Second {
+			if off := parts.Time.Sub(p.Clk.Wall()).Abs(); err != nil || off > time.Second {
 				t.Errorf("17 hours later ids are %v off: %v", off, err)
 			}
-			if ahead := h.Ceiling().Sub(p.clk.Wall()); ahead > ttl+time.Second {
+			if ahead := h.Ceiling().Sub(p.Clk.Wall()); ahead > ttl+time.Second {
 				t.Errorf("17 hours later the ceiling is %v ahead", ahead)
 			}
 		})
@@ -148,11 +148,11 @@ func TestFinding_I2_NoIDIsRefusedWhileTheClockIsSet(t *testing.T) {
 func TestTimelineOfAClockThatWasFarWrong(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		p := w.process(nil)
-		p.clk.StepWall(7 * day)
+		p.Clk.StepWall(7 * day)
 		h := p.claim(ranged("7-7"))
-		p.clk.StepWall(-7 * day)
-		if now := h.Now(); !now.Equal(p.clk.Wall()) {
-			t.Errorf("%v at %v", now, p.clk.Wall())
+		p.Clk.StepWall(-7 * day)
+		if now := h.Now(); !now.Equal(p.Clk.Wall()) {
+			t.Errorf("%v at %v", now, p.Clk.Wall())
 		}
 		if _, err := p.ids(h).Next(); err == nil {
 			t.Error("an id before its window")
@@ -166,8 +166,8 @@ func TestTimelineEndsWithTheWindow(t *testing.T) {
 		p := w.process(nil)
 		h := p.claim(ranged("7-7"))
 		g := p.ids(h)
-		p.dead.Store(true)
-		p.clk.StepWall(time.Hour)
+		p.Outage.Start()
+		p.Clk.StepWall(time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), 4*ttl)
 		defer cancel()
 		var made time.Time

@@ -14,11 +14,11 @@ func TestFinding_I4_ResetValuesCanBeUsed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		p, holds := w.ahead(3, ranged("0-2"))
 		for _, h := range holds[:2] {
-			p.release(h, p.clk.Wall())
+			p.release(h, p.Clk.Wall())
 		}
 		q := w.process(nil)
 		q.late(2)
-		late, err := LateValues(t.Context(), q.net, "machines", q.clk.Wall().Add(time.Minute))
+		late, err := LateValues(t.Context(), q.Net, "machines", q.Clk.Wall().Add(time.Minute))
 		if err != nil || len(late) != 3 {
 			t.Fatalf("%+v: %v", late, err)
 		}
@@ -34,7 +34,7 @@ func TestFinding_I4_ResetValuesCanBeUsed(t *testing.T) {
 			if err != nil || v.Record.Owner != "" {
 				t.Errorf("%+v: %v", v, err)
 			}
-			if err := raise(t.Context(), q.net, windowKey("machines", v.Value), v.Token, v.Begins.Add(time.Hour)); !errors.Is(err, ErrWindow) {
+			if err := raise(t.Context(), q.Net, windowKey("machines", v.Value), v.Token, v.Begins.Add(time.Hour)); !errors.Is(err, ErrWindow) {
 				t.Errorf("who had %s before raises its ceiling: %v", v.Value, err)
 			}
 			if err := Reset(t.Context(), q.m, "machines", v); !errors.Is(err, ErrWindow) {
@@ -46,7 +46,7 @@ func TestFinding_I4_ResetValuesCanBeUsed(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if late, err := LateValues(t.Context(), q.net, "machines", q.clk.Wall().Add(time.Minute)); err != nil || len(late) != 1 {
+		if late, err := LateValues(t.Context(), q.Net, "machines", q.Clk.Wall().Add(time.Minute)); err != nil || len(late) != 1 {
 			t.Errorf("%+v: %v", late, err)
 		}
 	})
@@ -56,9 +56,9 @@ func TestFinding_I4_ResetValuesCanBeUsed(t *testing.T) {
 func TestResetOfAValueThatHasChanged(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		p, holds := w.ahead(1, named1("5-5", "a"))
-		p.release(holds[0], p.clk.Wall())
+		p.release(holds[0], p.Clk.Wall())
 		q := w.process(nil)
-		late, err := LateValues(t.Context(), q.net, "machines", q.clk.Wall())
+		late, err := LateValues(t.Context(), q.Net, "machines", q.Clk.Wall())
 		if err != nil || len(late) != 1 || late[0].Name != "a" || late[0].Value != "5" {
 			t.Fatalf("%+v: %v", late, err)
 		}

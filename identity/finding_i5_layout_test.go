@@ -63,7 +63,7 @@ func TestFinding_I5_APoolKeepsItsLayout(t *testing.T) {
 		p.release(h, h.Floor()) // which writes the index
 		_, err = Claim(t.Context(), q.s, "machines", other)
 		refused(err, "twitter")
-		pools, err := Pools(t.Context(), p.net)
+		pools, err := Pools(t.Context(), p.Net)
 		if err != nil || len(pools) != 1 || pools[0].Layout != "twitter" || pools[0].Values.Range != "0-1023" {
 			t.Errorf("%+v, %v", pools, err)
 		}
@@ -95,7 +95,7 @@ func TestFinding_I5_TheLayoutOfAPoolThatIsThere(t *testing.T) {
 			t.Errorf("layouts of one pool: %v", won)
 		}
 		for _, text := range []string{"js53", discord} { // a claim that read the pool before it had a layout
-			if err := (layoutOf{"machines", layout(t, text)}).keep(t.Context(), p.net); (err == nil) != (won[text] > 0) {
+			if err := (layoutOf{"machines", layout(t, text)}).keep(t.Context(), p.Net); (err == nil) != (won[text] > 0) {
 				t.Errorf("%s, where the claims of %v got it: %v", text, won, err)
 			}
 		}
@@ -106,11 +106,11 @@ func TestFinding_I5_TheLayoutOfAPoolThatIsThere(t *testing.T) {
 		if _, err := Claim(t.Context(), p.s, "few", Options{Values: Values{Range: "0-3"}, Layout: layout(t, "js53")}); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := Widen(t.Context(), p.net, "few", Values{Range: "0-31"}); err != nil || got.Layout != "js53" {
+		if got, err := Widen(t.Context(), p.Net, "few", Values{Range: "0-31"}); err != nil || got.Layout != "js53" {
 			t.Errorf("%+v, %v", got, err)
 		}
 		var narrow *NarrowError
-		_, err = Widen(t.Context(), p.net, "few", Values{Range: "0-32"})
+		_, err = Widen(t.Context(), p.Net, "few", Values{Range: "0-32"})
 		if !errors.As(err, &narrow) || !strings.Contains(err.Error(), "the number 32 doesn't fit: the layout js53 has 5 bits of node, for 0 to 31") {
 			t.Error(err)
 		}

@@ -33,12 +33,12 @@ func TestFinding_I5_AWidenedPoolHasMore(t *testing.T) {
 				numbers[holds[i].Value()] = holds[i].Number()
 			}
 			p.release(holds[0], holds[0].Floor()) // it is in the index, which has to follow
-			got, err := Widen(t.Context(), p.net, "machines", c.after)
+			got, err := Widen(t.Context(), p.Net, "machines", c.after)
 			if err != nil || got.Size != len(c.values) {
 				t.Fatalf("%+v, %v", got, err)
 			}
 			p.release(holds[1], holds[1].Floor()) // claimed when places were others
-			_, index, wide, err := declared(t.Context(), p.net, "machines", Values{})
+			_, index, wide, err := declared(t.Context(), p.Net, "machines", Values{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +66,7 @@ func TestFinding_I5_AWidenedPoolHasMore(t *testing.T) {
 				}
 				numbers[h.Value()] = h.Number()
 			}
-			_, entries, err := List(t.Context(), p.net, "machines")
+			_, entries, err := List(t.Context(), p.Net, "machines")
 			var has []string
 			for _, e := range entries {
 				has = append(has, e.Value)
@@ -98,20 +98,20 @@ func TestFinding_I5_WhatIsNoSuperset(t *testing.T) {
 			if _, err := Assign(t.Context(), p.m, pool, AssignOptions{Options: Options{Values: c.before, Name: "a"}}); err != nil {
 				t.Fatal(err)
 			}
-			_, err := Widen(t.Context(), p.net, pool, c.after)
+			_, err := Widen(t.Context(), p.Net, pool, c.after)
 			var narrow *NarrowError
 			if !errors.As(err, &narrow) || !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), c.why) ||
 				!strings.Contains(err.Error(), c.before.String()) || !strings.Contains(err.Error(), c.after.String()) {
 				t.Errorf("%v to %v: %v; want %q", c.before, c.after, err, c.why)
 			}
-			if got, err := Widen(t.Context(), p.net, pool, c.before); err != nil || got.Size == 0 {
+			if got, err := Widen(t.Context(), p.Net, pool, c.before); err != nil || got.Size == 0 {
 				t.Errorf("the same: %+v, %v", got, err)
 			}
 		}
-		if _, err := Widen(t.Context(), p.net, "none", Values{Range: "1-2"}); !errors.Is(err, ErrUndeclared) {
+		if _, err := Widen(t.Context(), p.Net, "none", Values{Range: "1-2"}); !errors.Is(err, ErrUndeclared) {
 			t.Errorf("a pool that isn't there: %v", err)
 		}
-		if _, err := Widen(t.Context(), p.net, "none", Values{}); err == nil {
+		if _, err := Widen(t.Context(), p.Net, "none", Values{}); err == nil {
 			t.Error("no values are fine")
 		}
 	})
@@ -126,13 +126,13 @@ func TestFinding_I5_ALookDoesNotStoreItsIndexInAWiderPool(t *testing.T) {
 		if err := c.load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Widen(t.Context(), p.net, "machines", Values{Range: "1-60"}); err != nil {
+		if _, err := Widen(t.Context(), p.Net, "machines", Values{Range: "1-60"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.publish(t.Context(), pool{New: make([]byte, 1)}); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := List(t.Context(), p.net, "machines"); err != nil {
+		if _, _, err := List(t.Context(), p.Net, "machines"); err != nil {
 			t.Error(err)
 		}
 		for range 20 {
@@ -158,10 +158,10 @@ func TestFinding_I5_PruneFreesWhatIsGone(t *testing.T) {
 		runs := p.claim(named1("1-9", "runs"))
 		time.Sleep(2 * time.Hour)
 		assign("back") // and not in the list yet
-		o := PruneOptions{Live: func(name string) bool { return name == "lives" }, Idle: time.Hour, DryRun: true, Clock: p.clk}
+		o := PruneOptions{Live: func(name string) bool { return name == "lives" }, Idle: time.Hour, DryRun: true, Clock: p.Clk}
 		for _, dry := range []bool{true, false, false} {
 			o.DryRun = dry
-			ended, err := Prune(t.Context(), p.net, "machines", o)
+			ended, err := Prune(t.Context(), p.Net, "machines", o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,7 +173,7 @@ func TestFinding_I5_PruneFreesWhatIsGone(t *testing.T) {
 				gone.Value = ""
 			}
 		}
-		_, entries, err := List(t.Context(), p.net, "machines")
+		_, entries, err := List(t.Context(), p.Net, "machines")
 		if err != nil || len(entries) != 4 {
 			t.Errorf("%d are left, %v", len(entries), err)
 		}
@@ -183,10 +183,10 @@ func TestFinding_I5_PruneFreesWhatIsGone(t *testing.T) {
 		if err := runs.Check(); err != nil {
 			t.Error(err)
 		}
-		if _, err := Prune(t.Context(), p.net, "none", o); !errors.Is(err, ErrUndeclared) {
+		if _, err := Prune(t.Context(), p.Net, "none", o); !errors.Is(err, ErrUndeclared) {
 			t.Error(err)
 		}
-		if _, err := Prune(t.Context(), p.net, "machines", PruneOptions{}); err == nil {
+		if _, err := Prune(t.Context(), p.Net, "machines", PruneOptions{}); err == nil {
 			t.Error("no list is fine")
 		}
 	})

@@ -7,20 +7,19 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/internal/pools"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/store/faulty"
-	"github.com/leasehold/leasehold/store/memory"
 )
 
 // crashed returns a world whose pool has so many values, all of them of processes that have died, and those values.
 func crashed(t *testing.T, all string, n int) (w world, values []string) {
 	t.Helper()
-	w = world{t, memory.NewDB(memory.Options{Clock: clocktest.New(0)}), false}
+	w = world{t, leasetest.New(t)}
 	for range n {
 		p := w.process(nil)
 		values = append(values, p.claim(ranged(all)).Value())
-		p.dead.Store(true)
+		p.Outage.Start()
 	}
 	time.Sleep(2 * ttl)
 	return w, values

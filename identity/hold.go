@@ -60,6 +60,10 @@ func (h *Hold) Check() error { return h.l.Check() }
 // renewed; see [lease.Lease.ValidUntil].
 func (h *Hold) ValidUntil() clock.Instant { return h.l.ValidUntil() }
 
+// Left returns the time for which the hold is still valid if no renewal succeeds; 0 when it has
+// ended. See [lease.Lease.Left].
+func (h *Hold) Left() time.Duration { return h.l.Left() }
+
 // Context returns a context that is cancelled when the hold ends; see [lease.Lease.Context].
 func (h *Hold) Context() context.Context { return h.l.Context() }
 

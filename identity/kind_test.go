@@ -113,11 +113,7 @@ func (w world) old(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := w.db.Open()
-	defer st.Close()
-	if _, err := st.Put(t.Context(), store.Record{Key: poolKey("machines"), Data: data, Nonce: "old"}); err != nil {
-		t.Fatal(err)
-	}
+	w.Put(store.Record{Key: poolKey("machines"), Data: data, Nonce: "old"})
 }
 
 // A pool that a version without kinds declared takes its name with the next claim. Where somebody holds that name, its values can be
@@ -159,7 +155,7 @@ func TestADeclarationThatWasCutOff(t *testing.T) {
 		if _, err := p.m.TryAcquire(t.Context(), "machines", wanted.As(store.KindPool)); err != nil {
 			t.Fatal(err)
 		}
-		p.dead.Store(true)
+		p.Outage.Start()
 		q.claim(ranged("0-9"))
 	})
 }

@@ -11,7 +11,7 @@ const day = 24 * time.Hour
 // ahead has a process whose clock is a day ahead claim n values of a pool.
 func (w world) ahead(n int, o Options) (p *process, all []*Hold) {
 	p = w.process(nil)
-	p.clk.StepWall(day)
+	p.Clk.StepWall(day)
 	for range n {
 		all = append(all, p.claim(o))
 	}
@@ -35,23 +35,23 @@ func TestLateValuesArePassedOver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		p, holds := w.ahead(30, ranged("0-30")) // more than are probed at a time
 		for _, h := range holds {
-			p.release(h, p.clk.Wall())
+			p.release(h, p.Clk.Wall())
 		}
 		q := w.process(nil)
 		for range 3 { // never used at first, and then the last of those that were released
 			h := q.claim(Options{})
-			if h.Floor().After(q.clk.Wall().Add(defaultWindow)) {
-				t.Fatalf("%s begins at %v, now is %v", h.Value(), h.Floor(), q.clk.Wall())
+			if h.Floor().After(q.Clk.Wall().Add(defaultWindow)) {
+				t.Fatalf("%s begins at %v, now is %v", h.Value(), h.Floor(), q.Clk.Wall())
 			}
-			q.release(h, q.clk.Wall())
+			q.release(h, q.Clk.Wall())
 		}
 		h := q.claim(Options{})
 		first := q.late(30)
 		q.late(30)
-		if got, err := Assign(t.Context(), q.m, "machines", AssignOptions{}); err != nil || got.Floor.Before(q.clk.Wall().Add(day-time.Hour)) {
+		if got, err := Assign(t.Context(), q.m, "machines", AssignOptions{}); err != nil || got.Floor.Before(q.Clk.Wall().Add(day-time.Hour)) {
 			t.Errorf("what no process makes ids of can have one: %+v, %v", got, err)
 		}
-		q.release(h, q.clk.Wall())
+		q.release(h, q.Clk.Wall())
 		time.Sleep(first)
 		for range 29 {
 			q.claim(Options{})
@@ -65,13 +65,13 @@ func TestLateValuesOfTheDeadArePassedOver(t *testing.T) {
 		p, _ := w.ahead(3, ranged("0-3"))
 		q := w.process(nil)
 		h := q.claim(Options{})
-		p.dead.Store(true)
+		p.Outage.Start()
 		time.Sleep(ttl)
 		for !w.gone(q) { // where the store doesn't vouch for ages, it takes two looks
 			time.Sleep(ttl)
 		}
 		q.late(3)
-		q.release(h, q.clk.Wall())
+		q.release(h, q.Clk.Wall())
 		if again := q.claim(Options{}); again.Value() != h.Value() {
 			t.Errorf("%s, want %s", again.Value(), h.Value())
 		}

@@ -23,7 +23,7 @@ func TestImport(t *testing.T) {
 		if _, err := Import(t.Context(), p.m, "machines", data, o); !errors.As(err, &refused) || len(refused.Duplicates) == 0 || len(refused.Conflicts) != 3 {
 			t.Fatalf("%v", err)
 		}
-		if _, all, err := List(t.Context(), p.net, "machines"); err != nil || len(all) != 1 {
+		if _, all, err := List(t.Context(), p.Net, "machines"); err != nil || len(all) != 1 {
 			t.Errorf("it has written something: %+v, %v", all, err)
 		}
 		data = map[string]string{"old": had, "none": ""}
@@ -38,7 +38,7 @@ func TestImport(t *testing.T) {
 				t.Errorf("%d are new, want %d: %v", len(made), want, err)
 			}
 		}
-		pool, all, err := List(t.Context(), p.net, "machines")
+		pool, all, err := List(t.Context(), p.Net, "machines")
 		if err != nil || len(all) != 20 || pool.Pool != "machines" || pool.Values.Range != "1-20" || pool.Size != 20 || pool.Layout != "" {
 			t.Fatalf("%+v, %d of 20, %v", pool, len(all), err)
 		}
@@ -50,7 +50,7 @@ func TestImport(t *testing.T) {
 		if again := p.assign(as("", all[6].Name)); again.Value != "7" || !again.Renewed {
 			t.Errorf("%+v", again)
 		}
-		if twice, err := Duplicates(t.Context(), p.net, "machines"); err != nil || len(twice) > 0 {
+		if twice, err := Duplicates(t.Context(), p.Net, "machines"); err != nil || len(twice) > 0 {
 			t.Errorf("%v, %v", twice, err)
 		}
 	})
@@ -64,7 +64,7 @@ func TestPools(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		all, err := Pools(t.Context(), p.net)
+		all, err := Pools(t.Context(), p.Net)
 		want := []Declared{{"machines", Values{Range: "0-6"}, 7, ""}, {"red/blue", Values{Range: "0-6"}, 7, ""}}
 		if err != nil || !reflect.DeepEqual(all, want) {
 			t.Errorf("%+v, %v", all, err)

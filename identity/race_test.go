@@ -13,10 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/store/faulty"
-	"github.com/leasehold/leasehold/store/memory"
 )
 
 // Ten thousand claimants of 1,024 values at one instant: each value has one holder, the others learn that there is none, for
@@ -24,7 +23,7 @@ import (
 func TestTenThousandClaimants(t *testing.T) {
 	const processes, each, size = 100, 100, 1024
 	synctest.Test(t, func(t *testing.T) {
-		w := world{t, memory.NewDB(memory.Options{Clock: clocktest.New(0)}), false}
+		w := world{t, leasetest.New(t)}
 		var writes, reads, lists, got, exhausted atomic.Int64
 		plan := func(op faulty.Op) faulty.Fault {
 			switch {
@@ -85,18 +84,18 @@ func TestCostOfAClaim(t *testing.T) {
 	for _, size := range []int{64, 4096} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := world{t, memory.NewDB(memory.Options{Clock: clocktest.New(0)}), false}
+				w := world{t, leasetest.New(t)}
 				p := w.process(nil)
 				o := Options{Values: Values{Range: fmt.Sprintf("1-%d", size)}, Window: maxWindow}
 				p.claim(o)
-				puts, gets, claims := p.net.Count(faulty.Put), p.net.Count(faulty.Get), size*7/8
+				puts, gets, claims := p.Net.Count(faulty.Put), p.Net.Count(faulty.Get), size*7/8
 				for range claims {
 					p.claim(o)
 				}
-				puts, gets = p.net.Count(faulty.Put)-puts, p.net.Count(faulty.Get)-gets
+				puts, gets = p.Net.Count(faulty.Put)-puts, p.Net.Count(faulty.Get)-gets
 				t.Logf("%.2f writes and %.2f reads a claim", float64(puts)/float64(claims), float64(gets)/float64(claims))
-				if puts >= 3*claims || gets > 5*claims || p.net.Count(faulty.List) > 2 {
-					t.Errorf("%d claims cost %d writes, %d reads, and %d lists", claims, puts, gets, p.net.Count(faulty.List))
+				if puts >= 3*claims || gets > 5*claims || p.Net.Count(faulty.List) > 2 {
+					t.Errorf("%d claims cost %d writes, %d reads, and %d lists", claims, puts, gets, p.Net.Count(faulty.List))
 				}
 			})
 		})
@@ -173,7 +172,7 @@ func TestBadNetworkAndClocks(t *testing.T) {
 							b.use(p, rng)
 						}
 						if i < 2 {
-							p.dead.Store(true)
+							p.Outage.Start()
 						}
 					})
 				}
@@ -194,11 +193,11 @@ func (b *book) use(p *process, rng *rand.Rand) {
 	}
 	switch rng.IntN(8) {
 	case 0:
-		p.clk.StepWall(time.Duration(rng.IntN(48)-24) * time.Hour)
+		p.Clk.StepWall(time.Duration(rng.IntN(48)-24) * time.Hour)
 	case 1:
-		p.clk.StepWall(time.Duration(rng.IntN(120)-60) * time.Second)
+		p.Clk.StepWall(time.Duration(rng.IntN(120)-60) * time.Second)
 	case 2:
-		p.clk.SetRate(0.95 + rng.Float64()/10)
+		p.Clk.SetRate(0.95 + rng.Float64()/10)
 	}
 	o := Options{Values: Values{Range: "1-4"}, Window: time.Duration(1+rng.IntN(60)) * time.Second}
 	if rng.IntN(2) == 0 {

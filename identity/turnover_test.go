@@ -12,10 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/internal/pools"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/store/faulty"
-	"github.com/leasehold/leasehold/store/memory"
 )
 
 // writes are the writes that claims send, those that are refused too, and those of releases.
@@ -60,7 +59,7 @@ func TestTurnover(t *testing.T) {
 	}{{50, 10, time.Second}, {60, 8, 10 * time.Second}, {600, 1, 10 * time.Second}} {
 		t.Run(fmt.Sprintf("%d of 64 for %v", c.processes, c.use), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := world{t, memory.NewDB(memory.Options{Clock: clocktest.New(0)}), false}
+				w := world{t, leasetest.New(t)}
 				var y writes
 				var claims, took atomic.Int64
 				var wg sync.WaitGroup

@@ -101,17 +101,17 @@ func TestDuplicatesIn(t *testing.T) {
 func TestDuplicates(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		p := w.process(nil)
-		p.release(p.claim(named1("1-3", "a")), p.clk.Wall())
+		p.release(p.claim(named1("1-3", "a")), p.Clk.Wall())
 		for _, name := range []string{"b", "c", "d"} {
 			p.claim(named1("1-3", name)) // one of them gets the value of a
 		}
-		all, err := Duplicates(t.Context(), p.net, "machines")
+		all, err := Duplicates(t.Context(), p.Net, "machines")
 		if err != nil || len(all) > 0 {
 			t.Errorf("%v: %v", all, err)
 		}
-		c := &claim{st: p.net, name: "machines", opts: Options{Name: "x/y"}}
+		c := &claim{st: p.Net, name: "machines", opts: Options{Name: "x/y"}}
 		value := func(name string) string {
-			rec, err := p.net.Get(t.Context(), nameKey("machines", name))
+			rec, err := p.Net.Get(t.Context(), nameKey("machines", name))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +124,7 @@ func TestDuplicates(t *testing.T) {
 		if err := c.bind(t.Context(), "", value("b")); err != nil {
 			t.Fatal(err)
 		}
-		all, err = Duplicates(t.Context(), p.net, "machines")
+		all, err = Duplicates(t.Context(), p.Net, "machines")
 		if err != nil || len(all) != 1 || all[0].Value != value("b") || !slices.Equal(all[0].Holders, []string{"b", "x/y"}) {
 			t.Errorf("%v: %v", all, err)
 		}
@@ -136,11 +136,11 @@ func TestDuplicates(t *testing.T) {
 		if err := c.bind(t.Context(), "", h.Value()); err != nil {
 			t.Fatal(err)
 		}
-		all, err = Duplicates(t.Context(), p.net, "more")
+		all, err = Duplicates(t.Context(), p.Net, "more")
 		if err != nil || len(all) != 1 || !slices.Contains(all[0].Holders, p.m.Holder()) {
 			t.Errorf("a holder without a name: %v: %v", all, err)
 		}
-		if _, err := Duplicates(t.Context(), p.net, "others"); err == nil {
+		if _, err := Duplicates(t.Context(), p.Net, "others"); err == nil {
 			t.Error("duplicates in a pool that nobody declared")
 		}
 	})

@@ -20,11 +20,7 @@ var (
 
 func (p *process) stored(h *Hold) window {
 	p.w.Helper()
-	rec, err := p.w.db.Open().Get(p.w.Context(), windowKey(h.pool, h.value))
-	if err != nil {
-		p.w.Fatal(err)
-	}
-	w, err := readWindow(rec)
+	w, err := readWindow(p.w.Get(windowKey(h.pool, h.value)))
 	if err != nil {
 		p.w.Fatal(err)
 	}
@@ -34,7 +30,7 @@ func (p *process) stored(h *Hold) window {
 // generator makes ids of a hold, by the process's clock.
 func (p *process) generator(h *Hold) *flake.Generator[flake.ID] {
 	p.w.Helper()
-	g, err := flake.New[flake.ID](flake.Snowflake(), h.Number(), h, flake.Options{Now: p.clk.Wall, Lag: -1, MaxWait: -1})
+	g, err := flake.New[flake.ID](flake.Snowflake(), h.Number(), h, flake.Options{Now: p.Clk.Wall, Lag: -1, MaxWait: -1})
 	if err != nil {
 		p.w.Fatal(err)
 	}
@@ -49,7 +45,7 @@ func TestWindowIsStoredFirst(t *testing.T) {
 		o.Window = 2 * time.Minute
 		h := p.claim(o)
 		g := p.generator(h)
-		before := p.net.Count(faulty.Put)
+		before := p.Net.Count(faulty.Put)
 		for range 600 {
 			time.Sleep(time.Second)
 			told := h.Ceiling()
@@ -60,7 +56,7 @@ func TestWindowIsStoredFirst(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n := p.net.Count(faulty.Put) - before; n > 600/4+12 { // a heartbeat every 4 to 5 s, a window every minute
+		if n := p.Net.Count(faulty.Put) - before; n > 600/4+12 { // a heartbeat every 4 to 5 s, a window every minute
 			t.Errorf("%d writes in 10 minutes", n)
 		}
 	})
@@ -77,16 +73,16 @@ func TestPitfall_I2_WindowsOfOneValueDontOverlap(t *testing.T) {
 			if _, err := g.Next(); err != nil {
 				t.Fatal(err)
 			}
-			p.dead.Store(true)
+			p.Outage.Start()
 			time.Sleep(2 * ttl)
-			q.clk.StepWall(step)
+			q.Clk.StepWall(step)
 			next := q.claim(named1("7-7", "a"))
 			if !next.Floor().Equal(h.Ceiling()) || next.Token() <= h.Token() {
 				t.Errorf("[%v, %v) is followed by [%v, %v)", h.Floor(), h.Ceiling(), next.Floor(), next.Ceiling())
 			}
 			time.Sleep(10 * time.Minute) // it was paused for long, and believes that nothing has changed
-			if next.Ceiling().Before(q.clk.Wall()) {
-				t.Errorf("at %v the ceiling is %v", q.clk.Wall(), next.Ceiling())
+			if next.Ceiling().Before(q.Clk.Wall()) {
+				t.Errorf("at %v the ceiling is %v", q.Clk.Wall(), next.Ceiling())
 			}
 			var end *flake.WindowError
 			if id, err := g.Next(); !errors.As(err, &end) {
@@ -154,7 +150,7 @@ func TestUnconfirmedCeilingDoesNotCount(t *testing.T) {
 		}
 		lost.Store(false)
 		time.Sleep(time.Minute)
-		if h.Ceiling().Before(p.clk.Wall()) {
+		if h.Ceiling().Before(p.Clk.Wall()) {
 			t.Errorf("the store is back, and the ceiling is %v", h.Ceiling())
 		}
 	})
@@ -165,11 +161,11 @@ func TestClockSetForward(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		p := w.process(nil)
 		h := p.claim(ranged("7-7"))
-		p.clk.StepWall(24 * time.Hour)
+		p.Clk.StepWall(24 * time.Hour)
 		_ = h.Ceiling()
 		time.Sleep(time.Millisecond)
-		if h.Ceiling().Before(p.clk.Wall()) {
-			t.Errorf("%v at %v", h.Ceiling(), p.clk.Wall())
+		if h.Ceiling().Before(p.Clk.Wall()) {
+			t.Errorf("%v at %v", h.Ceiling(), p.Clk.Wall())
 		}
 	})
 }
@@ -177,7 +173,7 @@ func TestClockSetForward(t *testing.T) {
 // A grant that arrives when a later term has the value does nothing.
 func TestGrantOfAnOlderTerm(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
-		st := store.Store(w.db.Open())
+		st := store.Store(w.DB.Open())
 		now := time.Now()
 		grant := func(token int) (window, error) {
 			got, _, err := grantWindow(t.Context(), st, "w", window{Token: fence.Token(token)}, now, time.Minute)
@@ -218,7 +214,7 @@ func TestFloorIsNoRatchet(t *testing.T) {
 		var floor time.Time
 		for range 20 {
 			h := p.claim(named1("5-5", "a"))
-			if ahead := h.Floor().Sub(p.clk.Wall()); ahead > defaultWindow || h.Ceiling().Before(h.Floor()) || h.Floor().Before(floor) {
+			if ahead := h.Floor().Sub(p.Clk.Wall()); ahead > defaultWindow || h.Ceiling().Before(h.Floor()) || h.Floor().Before(floor) {
 				t.Fatalf("the floor is %v ahead: %v, ceiling %v, before it was %v", ahead, h.Floor(), h.Ceiling(), floor)
 			}
 			floor = h.Floor()
@@ -227,7 +223,7 @@ func TestFloorIsNoRatchet(t *testing.T) {
 		}
 		h := p.claim(named1("5-5", "a"))
 		time.Sleep(2 * defaultWindow)
-		g, err := flake.New[flake.ID](flake.Snowflake(), h.Number(), h, flake.Options{Now: p.clk.Wall})
+		g, err := flake.New[flake.ID](flake.Snowflake(), h.Number(), h, flake.Options{Now: p.Clk.Wall})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/keyspace"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/internal/wanted"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -19,14 +20,14 @@ import (
 
 func TestAcquireRelease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{Name: "billing", Info: map[string]string{"version": "7"}})
-		l := n.acquire("job")
+		n := w.Node(lease.Options{Name: "billing", Info: map[string]string{"version": "7"}})
+		l := n.Take("job")
 		valid(t, l)
-		rec := w.get("job")
+		rec := w.Get("job")
 		if rec.Owner != n.Holder() || rec.Token != l.Token() || rec.TTL != ttl || rec.Info["version"] != "7" || rec.Info["pid"] == "" {
 			t.Errorf("the record while held: %+v", rec)
 		}
-		if l.Name() != "job" || l.Holder() != n.Holder() || l.Left() != validity || l.ValidUntil().Sub(n.clk.Now()) != validity {
+		if l.Name() != "job" || l.Holder() != n.Holder() || l.Left() != validity || l.ValidUntil().Sub(n.Clk.Now()) != validity {
 			t.Errorf("the lease: key %q, owner %q, %v left", l.Name(), l.Holder(), l.Left())
 		}
 		time.Sleep(time.Hour)
@@ -36,14 +37,14 @@ func TestAcquireRelease(t *testing.T) {
 		if errors.Is(l.Check(), lease.ErrLost) {
 			t.Error("a lease that its holder released is not lost")
 		}
-		rec = w.get("job")
+		rec = w.Get("job")
 		if rec.Owner != "" || rec.Token != l.Token() || len(rec.Past) != 1 || rec.Past[0].Why != "released" || rec.Past[0].Until.Sub(rec.Past[0].From) != time.Hour {
 			t.Errorf("the record after the release: %+v", rec)
 		}
 		release(t, l)
-		puts := n.net.Count(faulty.Put)
+		puts := n.Net.Count(faulty.Put)
 		time.Sleep(time.Hour)
-		if n.net.Count(faulty.Put) != puts {
+		if n.Net.Count(faulty.Put) != puts {
 			t.Error("something is still written after the release")
 		}
 	})
@@ -52,14 +53,14 @@ func TestAcquireRelease(t *testing.T) {
 // A release is noticed at once, by one of all who wait.
 func TestAcquireHandOverLatency(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		l := w.node(lease.Options{}).acquire("job")
-		a := w.node(lease.Options{}).acquiring(t.Context(), "job")
+		l := w.Node(lease.Options{}).Take("job")
+		a := w.Node(lease.Options{}).Acquiring(t.Context(), "job")
 		time.Sleep(time.Minute)
-		a.pending(t)
+		a.Pending(t)
 		valid(t, l)
 		start := time.Now()
 		release(t, l)
-		if next := a.wait(t, start, 0); next.Token() <= l.Token() {
+		if next := a.Wait(t, start, 0); next.Token() <= l.Token() {
 			t.Errorf("token %d after %d", next.Token(), l.Token())
 		}
 	})
@@ -69,22 +70,22 @@ func TestAcquireWaitsForTheDead(t *testing.T) {
 	for _, ageless := range []bool{false, true} {
 		t.Run(fmt.Sprintf("ageless=%v", ageless), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				w.ageless = ageless
-				n := w.node(lease.Options{})
-				l := n.acquire("job")
+				w.Ageless = ageless
+				n := w.Node(lease.Options{})
+				l := n.Take("job")
 				written := time.Now()
 				_ = n.Close()
 				lostWith(t, l, lease.CauseClosed)
 				time.Sleep(4 * time.Second)
-				a := w.node(lease.Options{}).acquiring(t.Context(), "job")
+				a := w.Node(lease.Options{}).Acquiring(t.Context(), "job")
 				time.Sleep(ttl - 4*time.Second - time.Nanosecond)
-				a.pending(t)
+				a.Pending(t)
 				since := written // the engine knows how long nothing has happened
 				if ageless {
 					since = written.Add(4 * time.Second) // only the observer does
 				}
-				next := a.wait(t, since, ttl+time.Millisecond)
-				if past := w.get("job").Past; len(past) != 1 || past[0].Why != "expired" || next.Token() <= l.Token() {
+				next := a.Wait(t, since, ttl+time.Millisecond)
+				if past := w.Get("job").Past; len(past) != 1 || past[0].Why != "expired" || next.Token() <= l.Token() {
 					t.Errorf("history %+v, token %d after %d", past, next.Token(), l.Token())
 				}
 			})
@@ -99,7 +100,7 @@ func TestAcquireManyManagers(t *testing.T) {
 		var wg sync.WaitGroup
 		served := make([]int, nodes)
 		for i := range nodes {
-			n := w.node(lease.Options{})
+			n := w.Node(lease.Options{})
 			wg.Go(func() {
 				for range rounds {
 					l, err := n.Acquire(context.Background(), "job")
@@ -107,7 +108,7 @@ func TestAcquireManyManagers(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					w.acquired(n, l)
+					w.Acquired(l)
 					time.Sleep(7 * time.Second) // a renewal or two
 					served[i]++
 					valid(t, l)
@@ -130,8 +131,8 @@ func TestAcquireManyManagers(t *testing.T) {
 
 func TestTryAcquireHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.node(lease.Options{}), w.node(lease.Options{})
-		l := a.acquire("job")
+		a, b := w.Node(lease.Options{}), w.Node(lease.Options{})
+		l := a.Take("job")
 		time.Sleep(time.Second)
 		start := time.Now()
 		_, err := b.TryAcquire(t.Context(), "job")
@@ -152,18 +153,18 @@ func TestTryAcquireHeld(t *testing.T) {
 func TestAcquireTellsWhomItWaitsFor(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var told []string
-		a, c := w.node(lease.Options{}), w.node(lease.Options{})
-		b := w.node(lease.Options{OnWait: func(e *lease.HeldError) { told = append(told, e.Holder) }})
-		l := a.acquire("job")
+		a, c := w.Node(lease.Options{}), w.Node(lease.Options{})
+		b := w.Node(lease.Options{OnWait: func(e *lease.HeldError) { told = append(told, e.Holder) }})
+		l := a.Take("job")
 		if err := l.HandOver(t.Context(), c.Holder()); err != nil {
 			t.Fatal(err)
 		}
-		wait := b.acquiring(t.Context(), "job")
+		wait := b.Acquiring(t.Context(), "job")
 		time.Sleep(time.Second)
-		second := c.acquire("job")
+		second := c.Take("job")
 		time.Sleep(time.Minute)
 		release(t, second)
-		wait.wait(t, time.Now(), 0)
+		wait.Wait(t, time.Now(), 0)
 		if len(told) != 2 || told[0] != c.Holder() || told[1] != c.Holder() { // first it is offered to c, then c holds it
 			t.Errorf("told of %v", told)
 		}
@@ -172,18 +173,18 @@ func TestAcquireTellsWhomItWaitsFor(t *testing.T) {
 
 func TestAcquireContextEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		l := w.node(lease.Options{}).acquire("job")
+		l := w.Node(lease.Options{}).Take("job")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		start := time.Now()
-		n := w.node(lease.Options{})
+		n := w.Node(lease.Options{})
 		_, err := n.Acquire(ctx, "job")
 		var held *lease.HeldError
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &held) || held.Token != l.Token() || time.Since(start) != time.Minute {
 			t.Errorf("Acquire: %v after %v", err, time.Since(start))
 		}
-		if _, err := n.Acquire(ctx, "free"); !errors.Is(err, context.DeadlineExceeded) || n.net.Count(faulty.Put) != 0 {
-			t.Errorf("Acquire on a context that was over: %v, %d writes", err, n.net.Count(faulty.Put))
+		if _, err := n.Acquire(ctx, "free"); !errors.Is(err, context.DeadlineExceeded) || n.Net.Count(faulty.Put) != 0 {
+			t.Errorf("Acquire on a context that was over: %v, %d writes", err, n.Net.Count(faulty.Put))
 		}
 	})
 }
@@ -199,8 +200,8 @@ func TestAcquireSaysWhatTheStoreSaid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{})
-				n.plan(func(faulty.Op) faulty.Fault { return c.fault })
+				n := w.Node(lease.Options{})
+				n.Plan(func(faulty.Op) faulty.Fault { return c.fault })
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				_, err := n.Acquire(ctx, "job")
@@ -220,10 +221,10 @@ func TestAcquireCancelledAtEveryStep(t *testing.T) {
 	slow := faulty.Fault{Delay: time.Second, ReplyDelay: time.Second}
 	plans := map[string]faulty.Plan{
 		"slow":        func(faulty.Op) faulty.Fault { return slow },
-		"lost reply":  once(faulty.Fault{LoseReply: true}, kind(faulty.Put)),
-		"silent loss": once(faulty.Fault{LoseReply: true, Silent: true}, kind(faulty.Put)),
-		"late":        once(faulty.Fault{ApplyLate: 3 * time.Second}, kind(faulty.Put)),
-		"dropped":     once(faulty.Fault{Drop: true}, kind(faulty.Put)),
+		"lost reply":  leasetest.Once(faulty.Fault{LoseReply: true}, leasetest.Kind(faulty.Put)),
+		"silent loss": leasetest.Once(faulty.Fault{LoseReply: true, Silent: true}, leasetest.Kind(faulty.Put)),
+		"late":        leasetest.Once(faulty.Fault{ApplyLate: 3 * time.Second}, leasetest.Kind(faulty.Put)),
+		"dropped":     leasetest.Once(faulty.Fault{Drop: true}, leasetest.Kind(faulty.Put)),
 		"twice": func(faulty.Op) faulty.Fault {
 			return faulty.Fault{Delay: time.Second, ApplyTwice: true, ApplyLate: time.Second}
 		},
@@ -232,24 +233,24 @@ func TestAcquireCancelledAtEveryStep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for after := time.Duration(0); after <= 8*time.Second; after += 500 * time.Millisecond {
 				inWorld(t, func(t *testing.T, w *world) {
-					n := w.node(lease.Options{})
-					n.plan(plan)
+					n := w.Node(lease.Options{})
+					n.Plan(plan)
 					ctx, cancel := context.WithCancel(t.Context())
-					a := n.acquiring(ctx, "job")
+					a := n.Acquiring(ctx, "job")
 					time.Sleep(after)
 					synctest.Wait()
 					cancel()
-					<-a.done
+					<-a.Done
 					start := time.Now()
-					if a.err == nil {
-						valid(t, a.l)
+					if a.Err == nil {
+						valid(t, a.Lease)
 						return
 					}
-					if !errors.Is(a.err, context.Canceled) {
-						t.Errorf("cancelled after %v: %v", after, a.err)
+					if !errors.Is(a.Err, context.Canceled) {
+						t.Errorf("cancelled after %v: %v", after, a.Err)
 					}
 					// The late write of a claim lands 3 s later at most, and lasts a TTL from then.
-					w.node(lease.Options{}).acquiring(t.Context(), "job").wait(t, start, 3*time.Second+ttl+time.Second)
+					w.Node(lease.Options{}).Acquiring(t.Context(), "job").Wait(t, start, 3*time.Second+ttl+time.Second)
 				})
 			}
 		})
@@ -259,15 +260,15 @@ func TestAcquireCancelledAtEveryStep(t *testing.T) {
 // What the caller gave up is withdrawn when the store can be reached, not left to expire.
 func TestAcquireWithdrawn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		n.plan(once(faulty.Fault{LoseReply: true, Silent: true}, kind(faulty.Put)))
+		n := w.Node(lease.Options{})
+		n.Plan(leasetest.Once(faulty.Fault{LoseReply: true, Silent: true}, leasetest.Kind(faulty.Put)))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := n.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("Acquire: %v", err)
 		}
 		time.Sleep(time.Second)
-		if rec := w.get("job"); rec.Owner != "" || len(rec.Past) != 1 || rec.Past[0].Why != "given up" {
+		if rec := w.Get("job"); rec.Owner != "" || len(rec.Past) != 1 || rec.Past[0].Why != "given up" {
 			t.Errorf("the record a second later: %+v", rec)
 		}
 	})
@@ -275,9 +276,9 @@ func TestAcquireWithdrawn(t *testing.T) {
 
 func TestAcquireMisuse(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		s := n.open()
-		before := n.net.Count(faulty.Get) + n.net.Count(faulty.Put)
+		n := w.Node(lease.Options{})
+		s := n.Open()
+		before := n.Net.Count(faulty.Get) + n.Net.Count(faulty.Put)
 		for _, key := range []string{"", ".session/x", ".", "a\nb", "\xff", string(make([]byte, store.MaxKey+1))} {
 			for name, acquire := range map[string]func(context.Context, string, ...lease.AcquireOption) (*lease.Lease, error){
 				"Acquire": n.Acquire, "TryAcquire": n.TryAcquire, "Session.Acquire": s.Acquire, "Session.TryAcquire": s.TryAcquire,
@@ -287,7 +288,7 @@ func TestAcquireMisuse(t *testing.T) {
 				}
 			}
 		}
-		if n.net.Count(faulty.Get)+n.net.Count(faulty.Put) != before {
+		if n.Net.Count(faulty.Get)+n.Net.Count(faulty.Put) != before {
 			t.Error("the store was asked about an impossible key")
 		}
 		if !keyspace.Reserved(".session/x") || keyspace.Reserved("session") {
@@ -299,8 +300,8 @@ func TestAcquireMisuse(t *testing.T) {
 // Who goes behind others leaves a free name to them for as long as its patience says, and takes it then.
 func TestAcquiringBehindOthersIsPatient(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		l, n := w.node(lease.Options{}).acquire("job"), w.node(lease.Options{})
-		s := n.open()
+		l, n := w.Node(lease.Options{}).Take("job"), w.Node(lease.Options{})
+		s := n.Open()
 		done := make(chan time.Time)
 		go func() {
 			_, err := s.Acquire(t.Context(), "job", wanted.As(store.KindLease), wanted.Behind(func() time.Duration { return time.Second }))

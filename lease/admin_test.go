@@ -8,29 +8,30 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 )
 
-func (w *world) breaks(key string, e lease.EndTerm) store.Record {
-	w.t.Helper()
+func breaks(w *world, key string, e lease.EndTerm) store.Record {
+	w.T.Helper()
 	e.By = "ops@desk"
-	rec, err := newManager(w.t, &ledger{Store: w.db.Open(), w: w}).Break(w.t.Context(), key, e)
+	rec, err := newManager(w.T, w.Open()).Break(w.T.Context(), key, e)
 	if err != nil {
-		w.t.Fatalf("Break: %v", err)
+		w.T.Fatalf("Break: %v", err)
 	}
 	return rec
 }
 
 func TestBreak(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
 		events := l.Events()
-		wait := w.node(lease.Options{}).acquiring(t.Context(), "job")
+		wait := w.Node(lease.Options{}).Acquiring(t.Context(), "job")
 		time.Sleep(time.Minute)
-		rec := w.breaks("job", lease.EndTerm{Token: l.Token(), Reason: "stuck"})
+		rec := breaks(w, "job", lease.EndTerm{Token: l.Token(), Reason: "stuck"})
 		if rec.Intervention != store.InterventionBroken || rec.Note != "ops@desk: stuck" || rec.Token != l.Token() || rec.Owner != n.Holder() {
 			t.Errorf("Break returned %+v", rec)
 		}
@@ -39,11 +40,11 @@ func TestBreak(t *testing.T) {
 		if states, closed := drain(events); !closed || states[len(states)-1] != lease.StateLost {
 			t.Errorf("events %v", states)
 		}
-		wait.pending(t) // until the work has stopped
+		wait.Pending(t) // until the work has stopped
 		start := time.Now()
 		release(t, l)
-		next := wait.wait(t, start, 0)
-		if past := w.get("job").Past; past[0].Why != "broken by ops@desk: stuck" || next.Token() <= l.Token() {
+		next := wait.Wait(t, start, 0)
+		if past := w.Get("job").Past; past[0].Why != "broken by ops@desk: stuck" || next.Token() <= l.Token() {
 			t.Errorf("history %+v, token %d after %d", past, next.Token(), l.Token())
 		}
 	})
@@ -55,21 +56,21 @@ func TestBreakOfSilentHolder(t *testing.T) {
 	for at := time.Duration(0); at < 6*time.Second; at += time.Second {
 		for _, kept := range []bool{false, true} {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{})
-				n.clk.SetRate(0.9) // the slowest clock and the fastest that the margin is for
+				n := w.Node(lease.Options{})
+				n.Clk.SetRate(0.9) // the slowest clock and the fastest that the margin is for
 				var l *lease.Lease
 				if kept {
-					l = n.under(n.open(), "job")
+					l = n.Under(n.Open(), "job")
 				} else {
-					l = n.acquire("job")
+					l = n.Take("job")
 				}
 				time.Sleep(at)
-				n.outage.Start()
-				w.breaks("job", lease.EndTerm{Token: l.Token()})
-				fast := w.node(lease.Options{})
-				fast.clk.SetRate(1.1)
+				n.Outage.Start()
+				breaks(w, "job", lease.EndTerm{Token: l.Token()})
+				fast := w.Node(lease.Options{})
+				fast.Clk.SetRate(1.1)
 				start := time.Now()
-				fast.acquiring(t.Context(), "job").wait(t, start, ttl+time.Millisecond)
+				fast.Acquiring(t.Context(), "job").Wait(t, start, ttl+time.Millisecond)
 				synctest.Wait()
 				if l.Check() == nil {
 					t.Error("the broken lease is valid")
@@ -81,16 +82,16 @@ func TestBreakOfSilentHolder(t *testing.T) {
 
 func TestBreakWithLessGrace(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.unsafe = true
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
-		n.outage.Start()
-		rec := w.breaks("job", lease.EndTerm{Token: l.Token(), Grace: time.Second})
+		w.Unsafe = true
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
+		n.Outage.Start()
+		rec := breaks(w, "job", lease.EndTerm{Token: l.Token(), Grace: time.Second})
 		if rec.TTL != time.Second {
 			t.Errorf("grace %v", rec.TTL)
 		}
 		start := time.Now()
-		w.node(lease.Options{}).acquiring(t.Context(), "job").wait(t, start, time.Second+time.Millisecond)
+		w.Node(lease.Options{}).Acquiring(t.Context(), "job").Wait(t, start, time.Second+time.Millisecond)
 		valid(t, l) // as documented: the old one may still be working
 	})
 }
@@ -98,33 +99,33 @@ func TestBreakWithLessGrace(t *testing.T) {
 // The session ends the broken lease only, and before its next renewal.
 func TestBreakOfSessionLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		s := n.open()
-		a, b, c := n.under(s, "a"), n.under(s, "b"), n.under(s, "c")
-		n.plan(func(op faulty.Op) faulty.Fault {
-			if op.Kind == faulty.Put && op.Key == s.Key() && w.get(s.Key()).Intervention == store.InterventionNotice && op.Record.Version == w.get(s.Key()).Version && a.Check() == nil {
+		n := w.Node(lease.Options{})
+		s := n.Open()
+		a, b, c := n.Under(s, "a"), n.Under(s, "b"), n.Under(s, "c")
+		n.Plan(func(op faulty.Op) faulty.Fault {
+			if op.Kind == faulty.Put && op.Key == s.Key() && w.Get(s.Key()).Intervention == store.InterventionNotice && op.Record.Version == w.Get(s.Key()).Version && a.Check() == nil {
 				t.Error("the notice is taken off before the lease has ended")
 			}
 			return faulty.Fault{}
 		})
-		wait := w.node(lease.Options{}).acquiring(t.Context(), "a")
+		wait := w.Node(lease.Options{}).Acquiring(t.Context(), "a")
 		time.Sleep(time.Minute)
 		start := time.Now()
-		w.breaks("a", lease.EndTerm{Token: a.Token()})
-		w.breaks("c", lease.EndTerm{Token: c.Token()}) // both before the session has met the first
-		w.breaks("c", lease.EndTerm{Token: c.Token()})
+		breaks(w, "a", lease.EndTerm{Token: a.Token()})
+		breaks(w, "c", lease.EndTerm{Token: c.Token()}) // both before the session has met the first
+		breaks(w, "c", lease.EndTerm{Token: c.Token()})
 		time.Sleep(5 * time.Second)
 		lostWith(t, a, lease.CauseBroken)
 		lostWith(t, c, lease.CauseBroken)
 		valid(t, b)
-		wait.wait(t, start, ttl+time.Millisecond)
+		wait.Wait(t, start, ttl+time.Millisecond)
 		time.Sleep(time.Hour)
 		valid(t, b)
-		if rec := w.get(s.Key()); rec.Intervention != "" || len(rec.Data) != 0 {
+		if rec := w.Get(s.Key()); rec.Intervention != "" || len(rec.Data) != 0 {
 			t.Errorf("the session's record: %+v", rec)
 		}
 		release(t, c)
-		again := n.under(s, "c")
+		again := n.Under(s, "c")
 		valid(t, again)
 		time.Sleep(time.Minute)
 		valid(t, again)
@@ -134,12 +135,12 @@ func TestBreakOfSessionLease(t *testing.T) {
 // A session that was broken ends, whichever of its leases is broken before it has met that.
 func TestBreakOfSessionThenOfItsLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		s := n.open()
-		a, b := n.under(s, "a"), n.under(s, "b")
-		w.breaks(s.Key(), lease.EndTerm{Token: w.get(s.Key()).Token})
-		w.breaks("a", lease.EndTerm{Token: a.Token()})
-		if rec := w.get(s.Key()); rec.Intervention != store.InterventionBroken {
+		n := w.Node(lease.Options{})
+		s := n.Open()
+		a, b := n.Under(s, "a"), n.Under(s, "b")
+		breaks(w, s.Key(), lease.EndTerm{Token: w.Get(s.Key()).Token})
+		breaks(w, "a", lease.EndTerm{Token: a.Token()})
+		if rec := w.Get(s.Key()); rec.Intervention != store.InterventionBroken {
 			t.Errorf("the session's record: %+v", rec)
 		}
 		time.Sleep(5 * time.Second)
@@ -155,10 +156,10 @@ func TestBreakOfSessionThenOfItsLease(t *testing.T) {
 // The notice may reach the session before the lease knows that its claim has landed.
 func TestBreakOfSessionLeaseUnderWay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		s := n.open()
+		n := w.Node(lease.Options{})
+		s := n.Open()
 		time.Sleep(3900 * time.Millisecond) // just before the session's renewal
-		n.plan(once(faulty.Fault{ReplyDelay: 3 * time.Second}, claims("a")))
+		n.Plan(leasetest.Once(faulty.Fault{ReplyDelay: 3 * time.Second}, leasetest.Claims("a")))
 		got := make(chan *lease.Lease)
 		go func() {
 			l, err := s.Acquire(t.Context(), "a")
@@ -168,7 +169,7 @@ func TestBreakOfSessionLeaseUnderWay(t *testing.T) {
 			got <- l
 		}()
 		synctest.Wait()
-		w.breaks("a", lease.EndTerm{Token: w.get("a").Token})
+		breaks(w, "a", lease.EndTerm{Token: w.Get("a").Token})
 		if l := <-got; l != nil {
 			lostWith(t, l, lease.CauseBroken)
 		}
@@ -177,11 +178,11 @@ func TestBreakOfSessionLeaseUnderWay(t *testing.T) {
 
 func TestFree(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		s := n.open()
-		for _, l := range []*lease.Lease{n.acquire("own"), n.under(s, "kept")} {
+		n := w.Node(lease.Options{})
+		s := n.Open()
+		for _, l := range []*lease.Lease{n.Take("own"), n.Under(s, "kept")} {
 			time.Sleep(10 * time.Millisecond)
-			rec, err := newManager(t, w.db.Open()).Free(t.Context(), l.Name(), lease.EndTerm{Token: l.Token(), By: "script"})
+			rec, err := newManager(t, w.DB.Open()).Free(t.Context(), l.Name(), lease.EndTerm{Token: l.Token(), By: "script"})
 			if err != nil || rec.Owner != "" || rec.Token != l.Token() || rec.Past[0].Why != "released by script" {
 				t.Errorf("Free: %+v, %v", rec, err)
 			}
@@ -200,15 +201,15 @@ func TestFree(t *testing.T) {
 
 func TestEndOfAnotherTerm(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
-		old := w.get("job")
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
+		old := w.Get("job")
 		for name, evict := range map[string]func(key string, token fence.Token) (store.Record, error){
 			"Break": func(key string, token fence.Token) (store.Record, error) {
-				return newManager(t, w.db.Open()).Break(t.Context(), key, lease.EndTerm{Token: token, By: "me"})
+				return newManager(t, w.DB.Open()).Break(t.Context(), key, lease.EndTerm{Token: token, By: "me"})
 			},
 			"Free": func(key string, token fence.Token) (store.Record, error) {
-				return newManager(t, w.db.Open()).Free(t.Context(), key, lease.EndTerm{Token: token, By: "me"})
+				return newManager(t, w.DB.Open()).Free(t.Context(), key, lease.EndTerm{Token: token, By: "me"})
 			},
 		} {
 			for _, token := range []fence.Token{0, l.Token() - 1, l.Token() + 1} {
@@ -232,7 +233,7 @@ func TestEndOfAnotherTerm(t *testing.T) {
 				}
 			}
 		}
-		if got := w.get("job"); got.Version != old.Version {
+		if got := w.Get("job"); got.Version != old.Version {
 			t.Errorf("something was written: %+v", got)
 		}
 	})
@@ -241,14 +242,14 @@ func TestEndOfAnotherTerm(t *testing.T) {
 // Break goes on when the holder renews in between, and can be called again when its outcome is unknown.
 func TestBreakUnderFaults(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
-		slow := faulty.Wrap(&ledger{Store: w.db.Open(), w: w}, once(faulty.Fault{Delay: 6 * time.Second}, kind(faulty.Put)))
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
+		slow := faulty.Wrap(w.Open(), leasetest.Once(faulty.Fault{Delay: 6 * time.Second}, leasetest.Kind(faulty.Put)))
 		defer slow.Close()
 		if _, err := newManager(t, slow).Break(t.Context(), "job", lease.EndTerm{Token: l.Token(), By: "me"}); err != nil {
 			t.Errorf("Break across a renewal: %v", err)
 		}
-		slow.SetPlan(once(faulty.Fault{LoseReply: true}, kind(faulty.Put)))
+		slow.SetPlan(leasetest.Once(faulty.Fault{LoseReply: true}, leasetest.Kind(faulty.Put)))
 		if _, err := newManager(t, slow).Break(t.Context(), "job", lease.EndTerm{Token: l.Token(), By: "me"}); !errors.Is(err, store.ErrUnknownOutcome) {
 			t.Errorf("Break without an answer: %v", err)
 		}
@@ -264,11 +265,11 @@ func TestBreakUnderFaults(t *testing.T) {
 // The notice for the session that keeps a lease is told again when the session is renewed in between.
 func TestBreakTellsASessionThatIsRenewedMeanwhile(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		s := n.open()
-		job, beside := n.under(s, "job"), n.under(s, "beside")
+		n := w.Node(lease.Options{})
+		s := n.Open()
+		job, beside := n.Under(s, "job"), n.Under(s, "beside")
 		told := func(op faulty.Op) bool { return op.Kind == faulty.Put && op.Key == s.Key() }
-		slow := faulty.Wrap(&ledger{Store: w.db.Open(), w: w}, once(faulty.Fault{Delay: ttl / 3}, told))
+		slow := faulty.Wrap(w.Open(), leasetest.Once(faulty.Fault{Delay: ttl / 3}, told))
 		defer slow.Close()
 		if _, err := newManager(t, slow).Break(t.Context(), "job", lease.EndTerm{Token: job.Token(), By: "me"}); err != nil {
 			t.Errorf("Break: %v", err)

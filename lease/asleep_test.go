@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/clock/clocktest"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -21,9 +22,9 @@ import (
 // A claim that took longer than the time from one renewal to the next is renewed at once.
 func TestASlowClaimIsRenewedAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		n.plan(once(faulty.Fault{Delay: ttl / 2}, claims("job")))
-		l := n.acquire("job")
+		n := w.Node(lease.Options{})
+		n.Plan(leasetest.Once(faulty.Fault{Delay: ttl / 2}, leasetest.Claims("job")))
+		l := n.Take("job")
 		time.Sleep(time.Millisecond)
 		if left := l.Left(); left < validity-2*time.Millisecond {
 			t.Errorf("%v left, want a renewal's %v", left, validity)
@@ -164,8 +165,8 @@ func TestCheckDuringARenewal(t *testing.T) {
 func TestARenewedLeaseIsReleased(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var d diary
-		n := w.node(lease.Options{OnEvent: d.note})
-		l := n.acquire("job")
+		n := w.Node(lease.Options{OnEvent: d.note})
+		l := n.Take("job")
 		time.Sleep(ttl)
 		release(t, l)
 		if told := d.of("job"); !equalStates(told, lease.StateHeld, lease.StateReleased) {
@@ -177,7 +178,7 @@ func TestARenewedLeaseIsReleased(t *testing.T) {
 // Of leases that are released before their first renewal the manager keeps nothing.
 func TestAReleasedLeaseIsForgotten(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
+		n := w.Node(lease.Options{})
 		released := func() weak.Pointer[lease.Lease] {
 			l, err := n.Acquire(t.Context(), "job")
 			if err != nil {

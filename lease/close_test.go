@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock/clocktest"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -18,51 +19,51 @@ func TestCloseInEveryState(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, w *world, n *node) (check func()){
 		"new": func(*testing.T, *world, *node) func() { return func() {} },
 		"waiting": func(t *testing.T, w *world, n *node) func() {
-			w.node(lease.Options{}).acquire("job")
-			return closedAcquisition(t, n.acquiring(t.Context(), "job"))
+			w.Node(lease.Options{}).Take("job")
+			return closedAcquisition(t, n.Acquiring(t.Context(), "job"))
 		},
 		"claiming": func(t *testing.T, w *world, n *node) func() {
-			n.plan(hang)
-			return closedAcquisition(t, n.acquiring(t.Context(), "job"))
+			n.Plan(hang)
+			return closedAcquisition(t, n.Acquiring(t.Context(), "job"))
 		},
 		"held": func(t *testing.T, w *world, n *node) func() {
-			l := n.acquire("job")
+			l := n.Take("job")
 			return func() { lostWith(t, l, lease.CauseClosed) }
 		},
 		"renewing": func(t *testing.T, w *world, n *node) func() {
-			l := n.acquire("job")
-			n.plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: 700 * time.Millisecond} })
+			l := n.Take("job")
+			n.Plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: 700 * time.Millisecond} })
 			time.Sleep(5100 * time.Millisecond)
 			return func() { lostWith(t, l, lease.CauseClosed) }
 		},
 		"in jeopardy": func(t *testing.T, w *world, n *node) func() {
-			l := n.acquire("job")
-			n.outage.Start()
+			l := n.Take("job")
+			n.Outage.Start()
 			time.Sleep(8 * time.Second)
 			return func() { lostWith(t, l, lease.CauseClosed) }
 		},
 		"lost": func(t *testing.T, w *world, n *node) func() {
-			l := n.acquire("job")
-			n.outage.Start()
+			l := n.Take("job")
+			n.Outage.Start()
 			time.Sleep(ttl)
 			return func() { lostWith(t, l, lease.CauseOutage) }
 		},
 		"released": func(t *testing.T, w *world, n *node) func() {
-			l := n.acquire("job")
+			l := n.Take("job")
 			release(t, l)
 			return func() { lostWith(t, l, lease.CauseReleased) }
 		},
 		"withdrawing": func(t *testing.T, w *world, n *node) func() {
-			n.plan(hang)
+			n.Plan(hang)
 			ctx, cancel := context.WithCancel(t.Context())
-			a := n.acquiring(ctx, "job")
+			a := n.Acquiring(ctx, "job")
 			cancel()
-			<-a.done
+			<-a.Done
 			return func() {}
 		},
 		"session": func(t *testing.T, w *world, n *node) func() {
-			s := n.open()
-			l := n.under(s, "a")
+			s := n.Open()
+			l := n.Under(s, "a")
 			return func() {
 				lostWith(t, l, lease.CauseClosed)
 				if !errors.Is(s.Check(), lease.ErrLost) {
@@ -73,7 +74,7 @@ func TestCloseInEveryState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{})
+				n := w.Node(lease.Options{})
 				check := prepare(t, w, n)
 				synctest.Wait()
 				start := time.Now()
@@ -87,7 +88,7 @@ func TestCloseInEveryState(t *testing.T) {
 				if err := n.Close(); err != nil {
 					t.Errorf("second Close: %v", err)
 				}
-				requests := n.net.Count(faulty.Get) + n.net.Count(faulty.Put)
+				requests := n.Net.Count(faulty.Get) + n.Net.Count(faulty.Put)
 				if l, err := n.Acquire(t.Context(), "other"); !errors.Is(err, lease.ErrClosed) || l != nil {
 					t.Errorf("Acquire afterwards: %v, %v", l, err)
 				}
@@ -98,7 +99,7 @@ func TestCloseInEveryState(t *testing.T) {
 					t.Errorf("OpenSession afterwards: %v, %v", s, err)
 				}
 				time.Sleep(time.Hour)
-				if n.net.Count(faulty.Get)+n.net.Count(faulty.Put) != requests {
+				if n.Net.Count(faulty.Get)+n.Net.Count(faulty.Put) != requests {
 					t.Error("requests after Close")
 				}
 			})
@@ -106,11 +107,11 @@ func TestCloseInEveryState(t *testing.T) {
 	}
 }
 
-func closedAcquisition(t *testing.T, a *acquisition) func() {
+func closedAcquisition(t *testing.T, a *leasetest.Acquisition) func() {
 	return func() {
-		<-a.done
-		if !errors.Is(a.err, lease.ErrClosed) || a.l != nil {
-			t.Errorf("Acquire: %v, %v", a.l, a.err)
+		<-a.Done
+		if !errors.Is(a.Err, lease.ErrClosed) || a.Lease != nil {
+			t.Errorf("Acquire: %v, %v", a.Lease, a.Err)
 		}
 	}
 }
@@ -118,14 +119,14 @@ func closedAcquisition(t *testing.T, a *acquisition) func() {
 // Close doesn't free what is held, and a Release after it still does.
 func TestReleaseAfterClose(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
 		_ = n.Close()
-		if w.get("job").Owner != n.Holder() {
+		if w.Get("job").Owner != n.Holder() {
 			t.Error("Close has freed the name")
 		}
 		release(t, l)
-		if w.get("job").Owner != "" {
+		if w.Get("job").Owner != "" {
 			t.Error("Release has not")
 		}
 	})
@@ -134,15 +135,15 @@ func TestReleaseAfterClose(t *testing.T) {
 // A claim that lands while the manager is being closed is nobody's lease.
 func TestCloseDuringClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		n.plan(once(faulty.Fault{ReplyDelay: time.Second}, kind(faulty.Put)))
-		a := n.acquiring(t.Context(), "job")
+		n := w.Node(lease.Options{})
+		n.Plan(leasetest.Once(faulty.Fault{ReplyDelay: time.Second}, leasetest.Kind(faulty.Put)))
+		a := n.Acquiring(t.Context(), "job")
 		_ = n.Close()
-		<-a.done
-		if a.l != nil || !errors.Is(a.err, lease.ErrClosed) {
-			t.Errorf("Acquire: %v, %v", a.l, a.err)
+		<-a.Done
+		if a.Lease != nil || !errors.Is(a.Err, lease.ErrClosed) {
+			t.Errorf("Acquire: %v, %v", a.Lease, a.Err)
 		}
-		w.node(lease.Options{}).acquiring(t.Context(), "job").wait(t, time.Now(), ttl+time.Millisecond)
+		w.Node(lease.Options{}).Acquiring(t.Context(), "job").Wait(t, time.Now(), ttl+time.Millisecond)
 	})
 }
 
@@ -151,7 +152,7 @@ func TestCloseBeforeALeaseIsKept(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var d diary
 		clk := &closing{Clock: clocktest.New(0)}
-		m, err := lease.NewManager(w.db.Open(), lease.Options{Clock: clk, OnEvent: d.note})
+		m, err := lease.NewManager(w.DB.Open(), lease.Options{Clock: clk, OnEvent: d.note})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,9 +195,9 @@ func (c *closing) AfterFunc(d time.Duration, f func()) func() bool {
 // A second Release returns when the first one is over, with what has come of that.
 func TestReleaseDuringRelease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
-		n.plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Drop: true} })
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
+		n.Plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Drop: true} })
 		var first error
 		done := make(chan struct{})
 		go func() {

@@ -126,7 +126,7 @@ func heap() uint64 {
 // What a manager remembers of names that it doesn't hold is bounded.
 func TestMemoryOfNamesIsBounded(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n, direct := w.node(lease.Options{}), w.db.Open()
+		n, direct := w.Node(lease.Options{}), w.DB.Open()
 		for i := range lease.MaxMemory + 100 {
 			key := fmt.Sprint("name/", i)
 			if _, err := direct.Put(t.Context(), store.Record{Key: key, Owner: "other", Token: 1, TTL: ttl}); err != nil {

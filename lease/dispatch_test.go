@@ -43,10 +43,10 @@ func TestOnEventMayCallTheManager(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var d diary
 		var n *node
-		other := w.node(lease.Options{})
+		other := w.Node(lease.Options{})
 		leases := make(chan *lease.Lease, 1) // of the name that was just acquired
 		calls := 0
-		n = w.node(lease.Options{OnEvent: func(e lease.Event) {
+		n = w.Node(lease.Options{OnEvent: func(e lease.Event) {
 			d.note(e)
 			if e.Name != "job" {
 				return
@@ -78,7 +78,7 @@ func TestOnEventMayCallTheManager(t *testing.T) {
 				if _, err := n.TryAcquire(ctx, "next"); err != nil {
 					t.Errorf("TryAcquire: %v", err)
 				}
-				if _, err := n.Break(ctx, "next", lease.EndTerm{Token: w.get("next").Token}); err != nil {
+				if _, err := n.Break(ctx, "next", lease.EndTerm{Token: w.Get("next").Token}); err != nil {
 					t.Errorf("Break: %v", err)
 				}
 				if err := other.Close(); err != nil {
@@ -86,7 +86,7 @@ func TestOnEventMayCallTheManager(t *testing.T) {
 				}
 			}
 		}})
-		leases <- n.acquire("job")
+		leases <- n.Take("job")
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		if calls != 2 {
@@ -108,27 +108,27 @@ func TestASlowOnEventDelaysNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var d diary
 		slow := make(chan struct{})
-		n := w.node(lease.Options{OnEvent: func(e lease.Event) {
+		n := w.Node(lease.Options{OnEvent: func(e lease.Event) {
 			<-slow
 			d.note(e)
 		}})
 		start := time.Now()
-		l, s := n.acquire("job"), n.open()
-		kept := n.under(s, "kept")
+		l, s := n.Take("job"), n.Open()
+		kept := n.Under(s, "kept")
 		if time.Since(start) != 0 {
 			t.Errorf("acquiring took %v", time.Since(start))
 		}
 		time.Sleep(time.Hour)
 		valid(t, l)
 		valid(t, kept)
-		n.outage.StartRefusing(errRefused)
+		n.Outage.StartRefusing(errRefused)
 		time.Sleep(6 * time.Second) // jeopardy
-		n.outage.End()
+		n.Outage.End()
 		time.Sleep(time.Hour)
 		valid(t, l)
 		valid(t, kept)
 		release(t, l)
-		n.outage.StartRefusing(errRefused)
+		n.Outage.StartRefusing(errRefused)
 		time.Sleep(validity)
 		lostWith(t, kept, lease.CauseOutage)
 		if got := d.of("job"); len(got) != 0 {
@@ -148,16 +148,16 @@ func TestASlowOnEventDelaysNothing(t *testing.T) {
 func TestCloseWaitsForOnEvent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var d diary
-		n := w.node(lease.Options{OnEvent: func(e lease.Event) {
+		n := w.Node(lease.Options{OnEvent: func(e lease.Event) {
 			time.Sleep(time.Second)
 			d.note(e)
 		}})
 		for i := range 3 {
-			n.acquire(fmt.Sprint("own/", i))
+			n.Take(fmt.Sprint("own/", i))
 		}
-		s := n.open()
+		s := n.Open()
 		for i := range 3 {
-			n.under(s, fmt.Sprint("kept/", i))
+			n.Under(s, fmt.Sprint("kept/", i))
 		}
 		time.Sleep(time.Minute)
 		start := time.Now()
@@ -191,7 +191,7 @@ func TestOnEventBesideClose(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			var d diary
 			closed := false // guarded by d.mu
-			n := w.node(lease.Options{OnEvent: func(e lease.Event) {
+			n := w.Node(lease.Options{OnEvent: func(e lease.Event) {
 				d.note(e)
 				d.mu.Lock()
 				defer d.mu.Unlock()
@@ -199,7 +199,7 @@ func TestOnEventBesideClose(t *testing.T) {
 					t.Errorf("told %+v after Close", e)
 				}
 			}})
-			s := n.open()
+			s := n.Open()
 			var wg sync.WaitGroup
 			steps := make(chan struct{}, 1<<10)
 			for i := range 8 {

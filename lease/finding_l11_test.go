@@ -257,7 +257,7 @@ func TestWatchLooksForTheSessionsRenewals(t *testing.T) {
 // An acquisition keeps nothing of its context once it is over.
 func TestAcquireKeepsNoContexts(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
+		n := w.Node(lease.Options{})
 		ctx := ownDone{t.Context(), make(chan struct{})}
 		var before int
 		for i := range 50 {

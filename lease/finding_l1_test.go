@@ -28,13 +28,13 @@ func TestFinding_L1_ASlowStoreKeepsItsHolder(t *testing.T) {
 				t.Run(fmt.Sprintf("%v, %v there, %s", length, there, kind), func(t *testing.T) {
 					inWorld(t, func(t *testing.T, w *world) {
 						latency := 4*length/10 - length/1000 // the validity is 4/5 of the TTL
-						n := w.node(lease.Options{TTL: length})
-						n.plan(slowly(latency, there))
+						n := w.Node(lease.Options{TTL: length})
+						n.Plan(slowly(latency, there))
 						var l *lease.Lease
 						if session {
-							l = n.under(n.open(), "job")
+							l = n.Under(n.Open(), "job")
 						} else {
-							l = n.acquire("job")
+							l = n.Take("job")
 						}
 						if l.Left() <= 0 {
 							t.Fatal("announced without any validity left")
@@ -49,7 +49,7 @@ func TestFinding_L1_ASlowStoreKeepsItsHolder(t *testing.T) {
 								jeopardies++
 							}
 						}
-						if rec := w.get("job"); rec.Token != l.Token() || len(rec.Past) != 0 || !session && jeopardies == 0 {
+						if rec := w.Get("job"); rec.Token != l.Token() || len(rec.Past) != 0 || !session && jeopardies == 0 {
 							t.Errorf("%d terms, want one; %d times in jeopardy", 1+len(rec.Past), jeopardies)
 						}
 					})
@@ -97,9 +97,9 @@ func TestFinding_L1_ACopyProvesNothingThatAFailoverTakesAway(t *testing.T) {
 // outlives the lease.
 func TestFinding_L1_AHungStoreIsSaidAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		requests := &inFlight{Store: n.net}
-		m, err := lease.NewManager(requests, lease.Options{Clock: n.clk})
+		n := w.Node(lease.Options{})
+		requests := &inFlight{Store: n.Net}
+		m, err := lease.NewManager(requests, lease.Options{Clock: n.Clk})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func TestFinding_L1_AHungStoreIsSaidAtOnce(t *testing.T) {
 		}
 		events := l.Events()
 		<-events
-		n.outage.Start()
+		n.Outage.Start()
 		e := <-events
 		if e.State != lease.StateJeopardy || e.Left < validity-ttl/3-ttl/20-time.Millisecond || !strings.Contains(e.Err.Error(), "no answer within 750ms") {
 			t.Errorf("%+v", e)

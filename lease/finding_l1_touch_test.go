@@ -92,8 +92,8 @@ func TestFinding_L1_ALateCopyOfATouchBringsNoTermBack(t *testing.T) {
 				}
 				until := l.ValidUntil()
 				time.Sleep(attempt / 2)
-				w.edit("job", func(r *store.Record) { r.Owner = "other" })
-				others := w.get("job")
+				w.Edit("job", func(r *store.Record) { r.Owner = "other" })
+				others := w.Get("job")
 				time.Sleep(attempt)
 				lostWith(t, l, lease.CauseTaken)
 				if clk.Now() >= until {
@@ -101,7 +101,7 @@ func TestFinding_L1_ALateCopyOfATouchBringsNoTermBack(t *testing.T) {
 				}
 				time.Sleep(ttl)
 				lostWith(t, l, lease.CauseTaken)
-				if now := w.get("job"); now.Version != others.Version {
+				if now := w.Get("job"); now.Version != others.Version {
 					t.Errorf("%+v was written after %+v", now, others)
 				}
 				valid(t, beside)

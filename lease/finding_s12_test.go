@@ -16,11 +16,11 @@ import (
 func TestFinding_S12_ASessionEndsBeforeItKnowsOfTheLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var d diary
-		n := w.node(lease.Options{OnEvent: d.note})
-		s := n.open()
+		n := w.Node(lease.Options{OnEvent: d.note})
+		s := n.Open()
 		closes := 0
 		l, err := s.Acquire(t.Context(), "a", wanted.Behind(func() time.Duration { // it is asked once more when the claim was answered
-			if w.get("a").Owner != "" && closes == 0 {
+			if w.Get("a").Owner != "" && closes == 0 {
 				closes++
 				if err := s.Close(t.Context()); err != nil {
 					t.Error(err)
@@ -36,7 +36,7 @@ func TestFinding_S12_ASessionEndsBeforeItKnowsOfTheLease(t *testing.T) {
 		if told := d.of("a"); closes != 1 || !equalStates(told, lease.StateHeld, lease.StateReleased) {
 			t.Errorf("told %v", told)
 		}
-		if _, err := w.node(lease.Options{}).TryAcquire(t.Context(), "a"); err != nil {
+		if _, err := w.Node(lease.Options{}).TryAcquire(t.Context(), "a"); err != nil {
 			t.Errorf("the name afterwards: %v", err)
 		}
 	})

@@ -13,18 +13,18 @@ import (
 // Of a session's leases eight are followed, each once. One that is over leaves its place to another.
 func TestALeaseThatIsOverIsNotFollowed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.unsafe = true // until it is noticed
-		n := w.node(lease.Options{})
-		s := n.open()
+		w.Unsafe = true // until it is noticed
+		n := w.Node(lease.Options{})
+		s := n.Open()
 		var leases []*lease.Lease
 		enlist := func(count, waits int) {
 			t.Helper()
 			for range count {
-				leases = append(leases, n.under(s, fmt.Sprint("job/", len(leases))))
+				leases = append(leases, n.Under(s, fmt.Sprint("job/", len(leases))))
 			}
-			before := n.net.Count(faulty.Wait)
+			before := n.Net.Count(faulty.Wait)
 			time.Sleep(ttl / 4)
-			if got := n.net.Count(faulty.Wait) - before; got != waits {
+			if got := n.Net.Count(faulty.Wait) - before; got != waits {
 				t.Fatalf("%d waits for %d more, so that they are %d; want %d", got, count, len(leases), waits)
 			}
 		}
@@ -37,7 +37,7 @@ func TestALeaseThatIsOverIsNotFollowed(t *testing.T) {
 		synctest.Wait()
 		enlist(8, 8)
 		for _, l := range leases {
-			w.wipe(l.Name())
+			w.Wipe(l.Name())
 			synctest.Wait()
 			if l.Check() == nil {
 				t.Errorf("%s: that its record is gone is not noticed at once", l)

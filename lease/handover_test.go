@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -17,13 +18,13 @@ import (
 // Of several who wait, the named one gets it, at once.
 func TestHandOver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n, other, heir := w.node(lease.Options{}), w.node(lease.Options{}), w.node(lease.Options{})
-		l := n.acquire("job")
+		n, other, heir := w.Node(lease.Options{}), w.Node(lease.Options{}), w.Node(lease.Options{})
+		l := n.Take("job")
 		events := l.Events()
-		otherWait, heirWait := other.acquiring(t.Context(), "job"), heir.acquiring(t.Context(), "job")
+		otherWait, heirWait := other.Acquiring(t.Context(), "job"), heir.Acquiring(t.Context(), "job")
 		time.Sleep(time.Minute)
 		var offered store.Record
-		n.plan(func(op faulty.Op) faulty.Fault {
+		n.Plan(func(op faulty.Op) faulty.Fault {
 			if op.Kind == faulty.Put {
 				offered = op.Record
 				if l.Context().Err() == nil {
@@ -36,12 +37,12 @@ func TestHandOver(t *testing.T) {
 		if err := l.HandOver(t.Context(), heir.Holder()); err != nil {
 			t.Fatal(err)
 		}
-		next := heirWait.wait(t, start, 0)
+		next := heirWait.Wait(t, start, 0)
 		lostWith(t, l, lease.CauseReleased)
 		if next.Token() <= offered.Token || offered.Token <= l.Token() {
 			t.Errorf("token %d after %d, offered %d", next.Token(), l.Token(), offered.Token)
 		}
-		if rec := w.get("job"); rec.Intervention != "" || len(rec.Past) != 1 || rec.Past[0].Why != "handed over to "+heir.Holder() {
+		if rec := w.Get("job"); rec.Intervention != "" || len(rec.Past) != 1 || rec.Past[0].Why != "handed over to "+heir.Holder() {
 			t.Errorf("the record: %+v", rec)
 		}
 		if states, closed := drain(events); !closed || !equalStates(states, lease.StateHeld, lease.StateReleased) {
@@ -49,28 +50,28 @@ func TestHandOver(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		valid(t, next)
-		otherWait.pending(t)
+		otherWait.Pending(t)
 		start = time.Now()
 		release(t, next)
-		otherWait.wait(t, start, 0)
+		otherWait.Wait(t, start, 0)
 	})
 }
 
 // A successor that never comes leaves the name free for others after the TTL.
 func TestHandOverToNobody(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
 		time.Sleep(time.Second)
-		wait := w.node(lease.Options{}).acquiring(t.Context(), "job")
+		wait := w.Node(lease.Options{}).Acquiring(t.Context(), "job")
 		start := time.Now()
 		if err := l.HandOver(t.Context(), "host/1/absent"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(ttl - time.Nanosecond)
-		wait.pending(t)
-		next := wait.wait(t, start, ttl+time.Millisecond)
-		if past := w.get("job").Past; next.Token() <= l.Token() || !strings.HasPrefix(past[0].Why, "handed over") {
+		wait.Pending(t)
+		next := wait.Wait(t, start, ttl+time.Millisecond)
+		if past := w.Get("job").Past; next.Token() <= l.Token() || !strings.HasPrefix(past[0].Why, "handed over") {
 			t.Errorf("token %d after %d, history %+v", next.Token(), l.Token(), past)
 		}
 	})
@@ -78,14 +79,14 @@ func TestHandOverToNobody(t *testing.T) {
 
 func TestHandOverOfSessionLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n, heir := w.node(lease.Options{}), w.node(lease.Options{})
-		s, hs := n.open(), heir.open()
-		l := n.under(s, "job")
+		n, heir := w.Node(lease.Options{}), w.Node(lease.Options{})
+		s, hs := n.Open(), heir.Open()
+		l := n.Under(s, "job")
 		if err := l.HandOver(t.Context(), heir.Holder()); err != nil {
 			t.Fatal(err)
 		}
-		next := heir.under(hs, "job")
-		if rec := w.get("job"); next.Token() <= l.Token() || rec.Session != hs.Key() {
+		next := heir.Under(hs, "job")
+		if rec := w.Get("job"); next.Token() <= l.Token() || rec.Session != hs.Key() {
 			t.Errorf("token %d after %d, the record %+v", next.Token(), l.Token(), rec)
 		}
 		if err := s.Check(); err != nil {
@@ -96,17 +97,17 @@ func TestHandOverOfSessionLease(t *testing.T) {
 
 func TestHandOverMisuse(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
 		for _, to := range []string{"", n.Holder(), "a\nb", strings.Repeat("x", store.MaxKey+1)} {
 			if err := l.HandOver(t.Context(), to); err == nil {
 				t.Errorf("HandOver(%q) succeeded", to)
 			}
 		}
 		valid(t, l)
-		n.outage.StartRefusing(errRefused)
+		n.Outage.StartRefusing(errRefused)
 		time.Sleep(ttl)
-		n.outage.End()
+		n.Outage.End()
 		if err := l.HandOver(t.Context(), "host/1/heir"); !errors.Is(err, lease.ErrLost) {
 			t.Errorf("HandOver of a lost lease: %v", err)
 		}
@@ -116,18 +117,18 @@ func TestHandOverMisuse(t *testing.T) {
 // A term that is over without the holder's knowing it is not handed over.
 func TestHandOverOfTakenTerm(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.unsafe = true
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
+		w.Unsafe = true
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
 		time.Sleep(time.Second)
-		w.wipe("job")
-		taker := w.node(lease.Options{}).acquire("job")
+		w.Wipe("job")
+		taker := w.Node(lease.Options{}).Take("job")
 		if err := l.HandOver(t.Context(), "host/1/heir"); !errors.Is(err, lease.ErrLost) {
 			t.Errorf("HandOver: %v", err)
 		}
 		valid(t, taker)
-		if w.get("job").Token != taker.Token() {
-			t.Errorf("the record: %+v", w.get("job"))
+		if w.Get("job").Token != taker.Token() {
+			t.Errorf("the record: %+v", w.Get("job"))
 		}
 	})
 }
@@ -144,21 +145,21 @@ func TestHandOverInDoubt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, busy := range []bool{false, true} {
 				inWorld(t, func(t *testing.T, w *world) {
-					n, heir := w.node(lease.Options{}), w.node(lease.Options{})
-					l := n.acquire("job")
-					wait := heir.acquiring(t.Context(), "job")
-					n.plan(once(fault, kind(faulty.Put)))
+					n, heir := w.Node(lease.Options{}), w.Node(lease.Options{})
+					l := n.Take("job")
+					wait := heir.Acquiring(t.Context(), "job")
+					n.Plan(leasetest.Once(fault, leasetest.Kind(faulty.Put)))
 					if busy { // the heir takes it, and lets go of it, before the record is read
 						go func() {
-							<-wait.done
-							_ = wait.l.Release(context.Background())
+							<-wait.Done
+							_ = wait.Lease.Release(context.Background())
 						}()
 					}
 					start := time.Now()
 					if err := l.HandOver(t.Context(), heir.Holder()); err != nil {
 						t.Errorf("HandOver: %v", err)
 					}
-					next := wait.wait(t, start, 6*time.Second)
+					next := wait.Wait(t, start, 6*time.Second)
 					if next.Token() <= l.Token() {
 						t.Errorf("token %d after %d", next.Token(), l.Token())
 					}
@@ -170,10 +171,10 @@ func TestHandOverInDoubt(t *testing.T) {
 
 func TestReleaseTogether(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
-		puts := n.net.Count(faulty.Put)
-		n.plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: time.Second} })
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
+		puts := n.Net.Count(faulty.Put)
+		n.Plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: time.Second} })
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() { release(t, l) })
@@ -185,7 +186,7 @@ func TestReleaseTogether(t *testing.T) {
 			t.Errorf("HandOver beside a release: %v", err)
 		}
 		wg.Wait()
-		if got := n.net.Count(faulty.Put) - puts; got != 1 {
+		if got := n.Net.Count(faulty.Put) - puts; got != 1 {
 			t.Errorf("%d writes", got)
 		}
 	})
@@ -198,8 +199,8 @@ func TestReleaseUnderFaults(t *testing.T) {
 		unknown bool
 		want    error
 	}{
-		"reply lost":   {plan: once(faulty.Fault{LoseReply: true}, kind(faulty.Put))},
-		"refused once": {plan: once(faulty.Fault{Err: errRefused}, kind(faulty.Put))},
+		"reply lost":   {plan: leasetest.Once(faulty.Fault{LoseReply: true}, leasetest.Kind(faulty.Put))},
+		"refused once": {plan: leasetest.Once(faulty.Fault{Err: errRefused}, leasetest.Kind(faulty.Put))},
 		"refused":      {plan: func(faulty.Op) faulty.Fault { return faulty.Fault{Err: errRefused} }, want: errRefused},
 		"reply lost, then refused": {plan: func(op faulty.Op) faulty.Fault {
 			if op.Kind == faulty.Put {
@@ -212,10 +213,10 @@ func TestReleaseUnderFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{})
-				l := n.acquire("job")
+				n := w.Node(lease.Options{})
+				l := n.Take("job")
 				time.Sleep(time.Second)
-				n.plan(c.plan)
+				n.Plan(c.plan)
 				start := time.Now()
 				err := l.Release(t.Context())
 				took := time.Since(start)
@@ -228,8 +229,8 @@ func TestReleaseUnderFaults(t *testing.T) {
 				if again := l.Release(t.Context()); (again == nil) != (err == nil) {
 					t.Errorf("second Release: %v, the first %v", again, err)
 				}
-				n.plan(nil)
-				w.node(lease.Options{}).acquiring(t.Context(), "job").wait(t, start, ttl+time.Millisecond)
+				n.Plan(nil)
+				w.Node(lease.Options{}).Acquiring(t.Context(), "job").Wait(t, start, ttl+time.Millisecond)
 			})
 		})
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // renewed returns as soon as the node has renewed what it holds.
-func (n *node) renewed() {
-	for before := n.net.Count(faulty.Put); n.net.Count(faulty.Put) == before; time.Sleep(time.Millisecond) {
+func renewed(n *node) {
+	for before := n.Net.Count(faulty.Put); n.Net.Count(faulty.Put) == before; time.Sleep(time.Millisecond) {
 		synctest.Wait()
 	}
 }
@@ -20,24 +20,24 @@ func (n *node) renewed() {
 // store at once, and hears that another has the name. Until then Check can't know.
 func TestFinding_S13_APausedMachineAsksWhenItsWallClockIsSet(t *testing.T) {
 	for name, acquire := range map[string]func(n *node) *lease.Lease{
-		"lease":   func(n *node) *lease.Lease { return n.acquire("job") },
-		"session": func(n *node) *lease.Lease { return n.under(n.open(), "job") },
+		"lease":   func(n *node) *lease.Lease { return n.Take("job") },
+		"session": func(n *node) *lease.Lease { return n.Under(n.Open(), "job") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				w.unsafe = true
-				n := w.node(lease.Options{})
+				w.Unsafe = true
+				n := w.Node(lease.Options{})
 				l := acquire(n)
-				n.renewed()
-				n.clk.SetRate(0) // the host pauses the machine
-				n.outage.Start() // which hears nothing then
-				w.node(lease.Options{}).acquire("job")
-				n.clk.SetRate(1)
+				renewed(n)
+				n.Clk.SetRate(0) // the host pauses the machine
+				n.Outage.Start() // which hears nothing then
+				w.Node(lease.Options{}).Take("job")
+				n.Clk.SetRate(1)
 				if err := l.Check(); err != nil {
 					t.Errorf("the machine's clocks can tell: %v", err)
 				}
-				n.outage.End()
-				n.clk.StepWall(2 * ttl)
+				n.Outage.End()
+				n.Clk.StepWall(2 * ttl)
 				time.Sleep(ttl/12 + time.Millisecond)
 				synctest.Wait()
 				if err := l.Check(); err == nil {
@@ -61,13 +61,13 @@ func TestFinding_S13_AWallClockThatIsSetEndsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{})
-				l := n.acquire("job")
-				n.renewed()
-				before := n.net.Count(faulty.Put)
-				n.clk.StepWall(c.step)
+				n := w.Node(lease.Options{})
+				l := n.Take("job")
+				renewed(n)
+				before := n.Net.Count(faulty.Put)
+				n.Clk.StepWall(c.step)
 				time.Sleep(ttl/12 + time.Millisecond)
-				if hastened := n.net.Count(faulty.Put) - before; (hastened == 1) != c.hasten {
+				if hastened := n.Net.Count(faulty.Put) - before; (hastened == 1) != c.hasten {
 					t.Errorf("%d renewals", hastened)
 				}
 				time.Sleep(time.Minute)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock/clocktest"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -18,16 +19,16 @@ import (
 
 func TestKeeperRenewsEveryThird(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
-		before := n.net.Count(faulty.Put)
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
+		before := n.Net.Count(faulty.Put)
 		time.Sleep(time.Hour)
 		// Every 4 to 5 s.
-		if got := n.net.Count(faulty.Put) - before; got < 720 || got > 900 {
+		if got := n.Net.Count(faulty.Put) - before; got < 720 || got > 900 {
 			t.Errorf("%d renewals in an hour", got)
 		}
-		if n.net.Count(faulty.Get) > 2 {
-			t.Errorf("%d reads, want those that found the name free and without shares", n.net.Count(faulty.Get))
+		if n.Net.Count(faulty.Get) > 2 {
+			t.Errorf("%d reads, want those that found the name free and without shares", n.Net.Count(faulty.Get))
 		}
 		if left := l.Left(); left < validity-5*time.Second {
 			t.Errorf("%v left", left)
@@ -66,13 +67,13 @@ func equalStates(got []lease.State, want ...lease.State) bool {
 func TestKeeperOutlivesOutage(t *testing.T) {
 	for at := time.Duration(0); at < 6*time.Second; at += 250 * time.Millisecond {
 		inWorld(t, func(t *testing.T, w *world) {
-			n := w.node(lease.Options{})
-			l := n.acquire("job")
+			n := w.Node(lease.Options{})
+			l := n.Take("job")
 			events := l.Events()
 			time.Sleep(at)
-			n.outage.Start()
+			n.Outage.Start()
 			time.Sleep(5 * time.Second)
-			n.outage.End()
+			n.Outage.End()
 			time.Sleep(10 * time.Second)
 			valid(t, l)
 			states, closed := drain(events)
@@ -86,20 +87,20 @@ func TestKeeperOutlivesOutage(t *testing.T) {
 
 func TestKeeperJeopardyAndRecovery(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
 		events := l.Events()
 		if e := <-events; e.State != lease.StateHeld || e.Left != validity || e.Token != l.Token() || e.Name != "job" || e.Err != nil {
 			t.Errorf("the first event: %+v", e)
 		}
-		n.outage.StartRefusing(errRefused)
+		n.Outage.StartRefusing(errRefused)
 		e := <-events
 		if e.State != lease.StateJeopardy || !errors.Is(e.Err, errRefused) || e.Left > validity-4*time.Second || e.Left < validity-5*time.Second {
 			t.Errorf("in jeopardy: %+v", e)
 		}
 		valid(t, l)
 		time.Sleep(time.Second)
-		n.outage.End()
+		n.Outage.End()
 		start := time.Now()
 		// Retries come fast: within 1.5 times the longest pause, TTL/20.
 		if e = <-events; e.State != lease.StateHeld || e.Err != nil || time.Since(start) > 1125*time.Millisecond {
@@ -126,20 +127,20 @@ func TestKeeperOutageToLoss(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{})
-				l := n.acquire("job")
+				n := w.Node(lease.Options{})
+				l := n.Take("job")
 				events := l.Events()
 				time.Sleep(33 * time.Second)
 				ctx := l.Context()
-				n.net.SetPlan(func(op faulty.Op) faulty.Fault {
+				n.Net.SetPlan(func(op faulty.Op) faulty.Fault {
 					if l.Left() == 0 && ctx.Err() == nil {
 						t.Errorf("a %s of %s before the context was cancelled", op.Kind, op.Key)
 					}
-					return n.outage.Plan(nil)(op)
+					return n.Outage.Plan(nil)(op)
 				})
-				start(n.outage)
+				start(n.Outage)
 				deadline := l.ValidUntil()
-				time.Sleep(deadline.Sub(n.clk.Now()) - time.Nanosecond)
+				time.Sleep(deadline.Sub(n.Clk.Now()) - time.Nanosecond)
 				valid(t, l)
 				time.Sleep(2 * time.Nanosecond) // a timer of the fake clock may be a nanosecond late
 				synctest.Wait()
@@ -151,17 +152,17 @@ func TestKeeperOutageToLoss(t *testing.T) {
 				if !closed || !equalStates(states, lease.StateHeld, lease.StateJeopardy, lease.StateLost) {
 					t.Errorf("events %v, closed: %v", states, closed)
 				}
-				ops := n.net.Count(faulty.Put) + n.net.Count(faulty.Get)
+				ops := n.Net.Count(faulty.Put) + n.Net.Count(faulty.Get)
 				time.Sleep(time.Minute)
-				if n.net.Count(faulty.Put)+n.net.Count(faulty.Get) != ops {
+				if n.Net.Count(faulty.Put)+n.Net.Count(faulty.Get) != ops {
 					t.Error("requests go on after the loss")
 				}
 				err := l.Release(t.Context())
 				if name == "refusing" && !errors.Is(err, errRefused) || name == "silent" && !errors.Is(err, store.ErrUnknownOutcome) {
 					t.Errorf("Release: %v", err)
 				}
-				n.outage.End()
-				if next := n.acquire("job"); next.Token() <= l.Token() {
+				n.Outage.End()
+				if next := n.Take("job"); next.Token() <= l.Token() {
 					t.Errorf("token %d after %d", next.Token(), l.Token())
 				}
 			})
@@ -171,19 +172,19 @@ func TestKeeperOutageToLoss(t *testing.T) {
 
 func TestKeeperTaken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
 		time.Sleep(time.Second)
-		w.wipe("job")
-		next := w.node(lease.Options{})
-		w.unsafe = true // the store was wiped: only the token can tell the two apart
-		taker := next.acquire("job")
+		w.Wipe("job")
+		next := w.Node(lease.Options{})
+		w.Unsafe = true // the store was wiped: only the token can tell the two apart
+		taker := next.Take("job")
 		time.Sleep(5*time.Second + time.Millisecond)
 		lostWith(t, l, lease.CauseTaken)
 		release(t, l)
 		valid(t, taker)
-		if taker.Token() <= l.Token() || w.get("job").Owner != next.Holder() {
-			t.Errorf("token %d after %d, the record %+v", taker.Token(), l.Token(), w.get("job"))
+		if taker.Token() <= l.Token() || w.Get("job").Owner != next.Holder() {
+			t.Errorf("token %d after %d, the record %+v", taker.Token(), l.Token(), w.Get("job"))
 		}
 	})
 }
@@ -191,10 +192,10 @@ func TestKeeperTaken(t *testing.T) {
 // A failure before a loss that it did not cause isn't blamed for it, and doesn't spoil the release.
 func TestKeeperTakenInDoubt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
-		w.wipe("job")
-		n.plan(once(faulty.Fault{LoseReply: true}, kind(faulty.Put)))
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
+		w.Wipe("job")
+		n.Plan(leasetest.Once(faulty.Fault{LoseReply: true}, leasetest.Kind(faulty.Put)))
 		time.Sleep(7 * time.Second)
 		lostWith(t, l, lease.CauseTaken)
 		var lost *lease.LostError
@@ -209,13 +210,13 @@ func TestKeeperTakenInDoubt(t *testing.T) {
 func TestEventsOfSlowReader(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var observed diary
-		n := w.node(lease.Options{OnEvent: observed.note})
-		l := n.acquire("job")
+		n := w.Node(lease.Options{OnEvent: observed.note})
+		l := n.Take("job")
 		events := l.Events()
 		for range 20 {
-			n.outage.StartRefusing(errRefused)
+			n.Outage.StartRefusing(errRefused)
 			time.Sleep(6 * time.Second)
-			n.outage.End()
+			n.Outage.End()
 			time.Sleep(6 * time.Second)
 		}
 		release(t, l)
@@ -237,9 +238,9 @@ func TestEventsOfSlowReader(t *testing.T) {
 
 func TestEventsAfterTheEnd(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
-		n.outage.StartRefusing(errRefused)
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
+		n.Outage.StartRefusing(errRefused)
 		time.Sleep(ttl)
 		e, ok := <-l.Events()
 		if !ok || e.State != lease.StateLost || !errors.Is(e.Err, lease.ErrLost) || !errors.Is(e.Err, errRefused) {
@@ -254,7 +255,7 @@ func TestEventsAfterTheEnd(t *testing.T) {
 // A context asked for after the end is done, too, with its cause.
 func TestContextAfterTheEnd(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		l := w.node(lease.Options{}).acquire("job")
+		l := w.Node(lease.Options{}).Take("job")
 		release(t, l)
 		lostWith(t, l, lease.CauseReleased)
 		if err := context.Cause(l.Context()); err.Error() != l.Check().Error() {
@@ -282,10 +283,10 @@ func TestKeeperEngineErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{})
-				l := n.acquire("job")
+				n := w.Node(lease.Options{})
+				l := n.Take("job")
 				for range 20 {
-					n.plan(once(c.fault, kind(c.on)))
+					n.Plan(leasetest.Once(c.fault, leasetest.Kind(c.on)))
 					time.Sleep(9 * time.Second)
 					valid(t, l)
 				}
@@ -311,7 +312,7 @@ func (s *stubborn) Put(ctx context.Context, rec store.Record) (store.Record, err
 // The end of validity is noticed when it comes, though a store that doesn't heed contexts keeps a renewal under way.
 func TestKeeperNoticesTheEndDuringARequest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		st, clk := &stubborn{Store: w.db.Open()}, clocktest.New(0)
+		st, clk := &stubborn{Store: w.DB.Open()}, clocktest.New(0)
 		m, err := lease.NewManager(st, lease.Options{TTL: ttl, Clock: clk})
 		if err != nil {
 			t.Fatal(err)
@@ -337,13 +338,13 @@ func TestKeeperNoticesTheEndDuringARequest(t *testing.T) {
 // What kept a lease ends with it, though the program never releases what it has lost.
 func TestALostLeaseKeepsNoGoroutine(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
+		n := w.Node(lease.Options{})
 		before := runtime.NumGoroutine()
 		const leases = 10
 		for i := range leases {
-			n.acquire(fmt.Sprint("job/", i))
+			n.Take(fmt.Sprint("job/", i))
 		}
-		n.outage.StartRefusing(errRefused)
+		n.Outage.StartRefusing(errRefused)
 		time.Sleep(ttl)
 		synctest.Wait()
 		if more := runtime.NumGoroutine() - before; more >= leases {
@@ -355,9 +356,9 @@ func TestALostLeaseKeepsNoGoroutine(t *testing.T) {
 // A notice is for sessions. On the record of a lease that keeps itself it says nothing.
 func TestANoticeOnALeaseThatKeepsItself(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
-		w.edit("job", func(r *store.Record) {
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
+		w.Edit("job", func(r *store.Record) {
 			r.Intervention, r.Note, r.Data, r.Nonce = store.InterventionNotice, "somebody", []byte(`{"broken":{"job":1}}`), r.Nonce+"+notice"
 		})
 		time.Sleep(time.Minute)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/internal/wanted"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -16,11 +17,11 @@ import (
 // name is a lease's.
 func TestMembersKeepANameWhileTheirSessionsLive(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		members, n := w.node(lease.Options{}), w.node(lease.Options{})
-		a, b := members.open(), members.open()
+		members, n := w.Node(lease.Options{}), w.Node(lease.Options{})
+		a, b := members.Open(), members.Open()
 		held := fmt.Sprintf(`{"v":1,"kind":"semaphore","held":[{"session":%q},{"session":%q}]}`, a.Key(), b.Key())
 		rec := store.Record{Key: "job", Kind: store.KindSemaphore, Token: 7, Data: []byte(held), Nonce: "n"}
-		if _, err := w.db.Open().Put(t.Context(), rec); err != nil {
+		if _, err := w.DB.Open().Put(t.Context(), rec); err != nil {
 			t.Fatal(err)
 		}
 		refused := func(when string) {
@@ -39,7 +40,7 @@ func TestMembersKeepANameWhileTheirSessionsLive(t *testing.T) {
 		if err := b.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		n.plan(once(faulty.Fault{Err: errRefused}, func(op faulty.Op) bool { return op.Key == b.Key() }))
+		n.Plan(leasetest.Once(faulty.Fault{Err: errRefused}, func(op faulty.Op) bool { return op.Key == b.Key() }))
 		refused("none lives, and nobody knows")
 		if l, err := n.TryAcquire(t.Context(), "job"); err != nil || l.Token() <= 7 {
 			t.Errorf("none lives: %v, %v", l, err)
@@ -50,11 +51,11 @@ func TestMembersKeepANameWhileTheirSessionsLive(t *testing.T) {
 // A try of a name that is to be a pool's value doesn't wait for its holder.
 func TestTryAsDoesNotWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		if _, err := w.node(lease.Options{}).TryAcquire(t.Context(), "value", wanted.As(store.KindPool)); err != nil {
+		if _, err := w.Node(lease.Options{}).TryAcquire(t.Context(), "value", wanted.As(store.KindPool)); err != nil {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		_, err := w.node(lease.Options{}).TryAcquire(t.Context(), "value", wanted.As(store.KindPool))
+		_, err := w.Node(lease.Options{}).TryAcquire(t.Context(), "value", wanted.As(store.KindPool))
 		if !errors.Is(err, lease.ErrHeld) || time.Since(start) != 0 {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}

@@ -16,33 +16,33 @@ import (
 )
 
 // touch writes a record as it is, past all networks: it gets another version, and its holder has shown no sign of life.
-func (w *world) touch(key string) {
-	w.t.Helper()
-	if _, err := w.db.Open().Put(w.t.Context(), w.get(key)); err != nil && !errors.Is(err, store.ErrConflict) {
-		w.t.Fatal(err)
+func touch(w *world, key string) {
+	w.T.Helper()
+	if _, err := w.DB.Open().Put(w.T.Context(), w.Get(key)); err != nil && !errors.Is(err, store.ErrConflict) {
+		w.T.Fatal(err)
 	}
 }
 
 // An outsider who touches a record now and then keeps no dead holder's name: neither a lease that keeps itself nor a session.
 func TestFinding_S17_TouchesKeepNoDeadHolder(t *testing.T) {
 	for name, acquire := range map[string]func(n *node) (l *lease.Lease, record string){
-		"lease":   func(n *node) (*lease.Lease, string) { return n.acquire("job"), "job" },
-		"session": func(n *node) (*lease.Lease, string) { s := n.open(); return n.under(s, "job"), s.Key() },
+		"lease":   func(n *node) (*lease.Lease, string) { return n.Take("job"), "job" },
+		"session": func(n *node) (*lease.Lease, string) { s := n.Open(); return n.Under(s, "job"), s.Key() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				w.ageless = true
-				n, other := w.node(lease.Options{}), w.node(lease.Options{})
+				w.Ageless = true
+				n, other := w.Node(lease.Options{}), w.Node(lease.Options{})
 				_, record := acquire(n)
-				wait := other.acquiring(t.Context(), "job")
+				wait := other.Acquiring(t.Context(), "job")
 				time.Sleep(time.Minute)
-				n.outage.Start() // for good: it is as good as dead
+				n.Outage.Start() // for good: it is as good as dead
 				start := time.Now()
 				for range int(2 * ttl / (700 * time.Millisecond)) {
-					w.touch(record)
+					touch(w, record)
 					time.Sleep(700 * time.Millisecond)
 				}
-				wait.wait(t, start, ttl+ttl/3)
+				wait.Wait(t, start, ttl+ttl/3)
 			})
 		})
 	}
@@ -53,12 +53,12 @@ func TestFinding_S14_ANoticeThatCantBeReadEndsTheSession(t *testing.T) {
 	for name, data := range map[string]string{"no JSON": "}{", "of another shape": `{"v":2,"gone":["job"]}`, "empty": ""} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{})
-				s := n.open()
-				job, beside := n.under(s, "job"), n.under(s, "beside")
-				rec := w.get(s.Key())
+				n := w.Node(lease.Options{})
+				s := n.Open()
+				job, beside := n.Under(s, "job"), n.Under(s, "beside")
+				rec := w.Get(s.Key())
 				rec.Intervention, rec.Note, rec.Data, rec.Nonce = store.InterventionNotice, "somebody", []byte(data), rec.Nonce+"+notice"
-				if _, err := w.db.Open().Put(t.Context(), rec); err != nil {
+				if _, err := w.DB.Open().Put(t.Context(), rec); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(ttl / 3)
@@ -72,37 +72,24 @@ func TestFinding_S14_ANoticeThatCantBeReadEndsTheSession(t *testing.T) {
 	}
 }
 
-// edit changes a record past all networks, as an outsider does with a tool of the store's.
-func (w *world) edit(key string, change func(*store.Record)) {
-	w.t.Helper()
-	rec := w.get(key)
-	change(&rec)
-	if _, err := w.db.Open().Put(w.t.Context(), rec); err != nil {
-		w.t.Fatal(err)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.rows[key], w.highest[key] = rec, rec.Token
-}
-
 // outsiders are what an outsider may do to a record, each with what the loser says then.
 func outsiders(w *world, before store.Record) map[string]struct {
 	do  func()
 	say string
 } {
 	const key = "job/1"
-	edit := func(change func(*store.Record)) func() { return func() { w.edit(key, change) } }
+	edit := func(change func(*store.Record)) func() { return func() { w.Edit(key, change) } }
 	return map[string]struct {
 		do  func()
 		say string
 	}{
-		"deletes it":            {func() { w.wipe(key) }, "its record is gone"},
+		"deletes it":            {func() { w.Wipe(key) }, "its record is gone"},
 		"frees it":              {edit(func(r *store.Record) { r.Owner, r.TTL, r.Session = "", 0, "" }), "somebody freed it"},
 		"takes it":              {edit(func(r *store.Record) { r.Owner, r.Token, r.Session = "other", r.Token+1, "" }), "other holds it under token"},
 		"edits the holder":      {edit(func(r *store.Record) { r.Owner = "other" }), "other holds it under token"},
 		"edits the token":       {edit(func(r *store.Record) { r.Token-- }), "of an earlier term"},
 		"edits the session":     {edit(func(r *store.Record) { r.Session = ".session/x" }), "names another session"},
-		"restores it":           {func() { w.restore(before) }, "of an earlier term"},
+		"restores it":           {func() { w.Restore(before) }, "of an earlier term"},
 		"breaks it, by no tool": {edit(func(r *store.Record) { r.Intervention, r.Note, r.Session = store.InterventionBroken, "somebody", "" }), "by somebody"},
 	}
 }
@@ -114,14 +101,14 @@ func TestFinding_S16_ASessionLooksAtItsLeases(t *testing.T) {
 		for _, leases := range []int{1, 40} { // read one by one, and listed
 			t.Run(fmt.Sprint(name, ", of ", leases), func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
-					w.unsafe = true // until it is noticed
-					n := w.node(lease.Options{})
-					release(t, n.acquire("job/1"))
-					before := w.get("job/1")
-					s := n.open()
-					l, others := n.under(s, "job/1"), []*lease.Lease{}
+					w.Unsafe = true // until it is noticed
+					n := w.Node(lease.Options{})
+					release(t, n.Take("job/1"))
+					before := w.Get("job/1")
+					s := n.Open()
+					l, others := n.Under(s, "job/1"), []*lease.Lease{}
 					for i := 2; i <= leases; i++ {
-						others = append(others, n.under(s, fmt.Sprint("job/", i)))
+						others = append(others, n.Under(s, fmt.Sprint("job/", i)))
 					}
 					time.Sleep(time.Minute)
 					valid(t, l)
@@ -143,7 +130,7 @@ func TestFinding_S16_ASessionLooksAtItsLeases(t *testing.T) {
 					if name == "edits the holder" || name == "edits the session" || name == "takes it" {
 						return // to them it is another's
 					}
-					if again := n.under(s, "job/1"); again.Token() <= l.Token() {
+					if again := n.Under(s, "job/1"); again.Token() <= l.Token() {
 						t.Errorf("token %d after %d", again.Token(), l.Token())
 					}
 				})
@@ -155,30 +142,30 @@ func TestFinding_S16_ASessionLooksAtItsLeases(t *testing.T) {
 // Where the store pushes, what an outsider does is noticed at once: of the first leases, and not of those that are let go at once.
 func TestFinding_S16_WhatIsPushedIsNoticedAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.unsafe = true // until it is noticed
-		n := w.node(lease.Options{})
-		s := n.open()
+		w.Unsafe = true // until it is noticed
+		n := w.Node(lease.Options{})
+		s := n.Open()
 		for i := range 100 {
-			release(t, n.under(s, fmt.Sprint("short/", i)))
+			release(t, n.Under(s, fmt.Sprint("short/", i)))
 		}
 		time.Sleep(ttl / 4)
-		if waits := n.net.Count(faulty.Wait); waits != 0 {
+		if waits := n.Net.Count(faulty.Wait); waits != 0 {
 			t.Errorf("%d waits for what is let go at once", waits)
 		}
 		var leases []*lease.Lease
 		for i := range 20 {
-			leases = append(leases, n.under(s, fmt.Sprint("job/", i)))
+			leases = append(leases, n.Under(s, fmt.Sprint("job/", i)))
 		}
 		time.Sleep(ttl)
-		if waits := n.net.Count(faulty.Wait); waits != 8 {
+		if waits := n.Net.Count(faulty.Wait); waits != 8 {
 			t.Errorf("%d waits, want 8", waits)
 		}
 		noticed := 0
 		for i, l := range leases {
 			if i%2 == 0 {
-				w.wipe(l.Name())
+				w.Wipe(l.Name())
 			} else {
-				w.edit(l.Name(), func(r *store.Record) { r.Owner = "other" })
+				w.Edit(l.Name(), func(r *store.Record) { r.Owner = "other" })
 			}
 			time.Sleep(100 * time.Millisecond)
 			if l.Check() != nil {
@@ -231,20 +218,20 @@ func TestFinding_S16_NoWaitsLinger(t *testing.T) {
 // Labels, the primitive's own data and an outage end no term.
 func TestFinding_S16_WhatIsNoEnd(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		s := n.open()
+		n := w.Node(lease.Options{})
+		s := n.Open()
 		var leases []*lease.Lease
 		for i := range 40 {
-			leases = append(leases, n.under(s, fmt.Sprint("job/", i)))
+			leases = append(leases, n.Under(s, fmt.Sprint("job/", i)))
 		}
 		for range 100 {
-			w.touch("job/1")
-			w.edit("job/2", func(r *store.Record) { r.Data, r.Nonce = append(r.Data, 'x'), "edited" })
+			touch(w, "job/1")
+			w.Edit("job/2", func(r *store.Record) { r.Data, r.Nonce = append(r.Data, 'x'), "edited" })
 			time.Sleep(time.Second)
 		}
-		n.outage.StartRefusing(errRefused)
+		n.Outage.StartRefusing(errRefused)
 		time.Sleep(validity / 2)
-		n.outage.End()
+		n.Outage.End()
 		time.Sleep(time.Minute)
 		for _, l := range leases {
 			valid(t, l)
@@ -257,16 +244,16 @@ func TestFinding_S16_WhatALookCosts(t *testing.T) {
 	for leases, want := range map[int]struct{ gets, lists int }{1: {4, 0}, 16: {64, 0}, 17: {0, 4}, 200: {0, 4}} {
 		t.Run(fmt.Sprint(leases), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{})
-				s := n.open()
+				n := w.Node(lease.Options{})
+				s := n.Open()
 				for i := range leases {
-					n.under(s, fmt.Sprint("job/", i))
+					n.Under(s, fmt.Sprint("job/", i))
 				}
 				time.Sleep(ttl)
 				goroutines := runtime.NumGoroutine()
-				gets, lists := n.net.Count(faulty.Get), n.net.Count(faulty.List)
+				gets, lists := n.Net.Count(faulty.Get), n.Net.Count(faulty.List)
 				time.Sleep(2 * ttl)
-				gets, lists = n.net.Count(faulty.Get)-gets, n.net.Count(faulty.List)-lists
+				gets, lists = n.Net.Count(faulty.Get)-gets, n.Net.Count(faulty.List)-lists
 				if gets != 2*want.gets || lists != 2*want.lists {
 					t.Errorf("%d reads and %d Lists in 2 TTLs, want %d and %d", gets, lists, 2*want.gets, 2*want.lists)
 				}
@@ -281,22 +268,22 @@ func TestFinding_S16_WhatALookCosts(t *testing.T) {
 // A List in which a session's leases are few is not repeated: they are read.
 func TestFinding_S16_AListOfOthersIsNotRepeated(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		s := n.open()
+		n := w.Node(lease.Options{})
+		s := n.Open()
 		for i := range 1000 {
-			if _, err := w.db.Open().Put(t.Context(), store.Record{Key: fmt.Sprint("job/other", i), Nonce: "n"}); err != nil {
+			if _, err := w.DB.Open().Put(t.Context(), store.Record{Key: fmt.Sprint("job/other", i), Nonce: "n"}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		leases := map[int]*lease.Lease{}
 		for i := range 17 {
-			leases[i] = n.under(s, fmt.Sprint("job/", i))
+			leases[i] = n.Under(s, fmt.Sprint("job/", i))
 		}
 		time.Sleep(10 * ttl)
-		if n := n.net.Count(faulty.List); n != 1 {
+		if n := n.Net.Count(faulty.List); n != 1 {
 			t.Errorf("%d Lists", n)
 		}
-		w.wipe("job/3")
+		w.Wipe("job/3")
 		time.Sleep(ttl / 3)
 		lostWith(t, leases[3], lease.CauseTaken)
 		valid(t, leases[4])

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -27,16 +28,16 @@ func TestPitfall_A1_ARenewalWhoseReplyIsLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{})
-				l := n.acquire("job")
+				n := w.Node(lease.Options{})
+				l := n.Take("job")
 				var sent time.Time
-				n.plan(once(c.fault, func(op faulty.Op) bool {
+				n.Plan(leasetest.Once(c.fault, func(op faulty.Op) bool {
 					if op.Kind == faulty.Put && sent.IsZero() {
 						sent = time.Now()
 					}
 					return op.Kind == faulty.Put
 				}))
-				before, puts := l.ValidUntil(), n.net.Count(faulty.Put)
+				before, puts := l.ValidUntil(), n.Net.Count(faulty.Put)
 				for l.ValidUntil() == before && l.Check() == nil {
 					time.Sleep(10 * time.Millisecond)
 					synctest.Wait()
@@ -44,7 +45,7 @@ func TestPitfall_A1_ARenewalWhoseReplyIsLost(t *testing.T) {
 				if got := l.Left() + time.Since(sent); got != validity {
 					t.Errorf("the renewal counts for %v from its first send, want %v", got, validity)
 				}
-				if got := n.net.Count(faulty.Put) - puts; got != c.writes {
+				if got := n.Net.Count(faulty.Put) - puts; got != c.writes {
 					t.Errorf("%d writes, want %d", got, c.writes)
 				}
 				time.Sleep(time.Minute)
@@ -60,9 +61,9 @@ func TestPitfall_A2_AnAcquisitionWhoseReplyIsLost(t *testing.T) {
 			for name, acquire := range map[string]func(*lease.Manager, context.Context, string, ...lease.AcquireOption) (*lease.Lease, error){
 				"Acquire": (*lease.Manager).Acquire, "TryAcquire": (*lease.Manager).TryAcquire,
 			} {
-				n := w.node(lease.Options{})
+				n := w.Node(lease.Options{})
 				var claim string
-				n.plan(func(op faulty.Op) faulty.Fault {
+				n.Plan(func(op faulty.Op) faulty.Fault {
 					switch {
 					case op.Kind != faulty.Put:
 						return faulty.Fault{}
@@ -83,7 +84,7 @@ func TestPitfall_A2_AnAcquisitionWhoseReplyIsLost(t *testing.T) {
 				if took := time.Since(start); took > 7*time.Second || l.Left() != validity-took {
 					t.Errorf("%s: after %v %v are left, want them counted from the first send", name, took, l.Left())
 				}
-				if rec := w.get(name); rec.Nonce != claim || len(rec.Past) != 0 {
+				if rec := w.Get(name); rec.Nonce != claim || len(rec.Past) != 0 {
 					t.Errorf("%s: claimed again: %+v", name, rec)
 				}
 			}
@@ -99,20 +100,20 @@ func TestPitfall_A3_ARetriedReleaseFreesItsOwnTermOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{})
-				s := n.open()
-				l := n.under(s, "job")
-				n.plan(once(fault, frees("job")))
+				n := w.Node(lease.Options{})
+				s := n.Open()
+				l := n.Under(s, "job")
+				n.Plan(leasetest.Once(fault, leasetest.Frees("job")))
 				released := make(chan error)
 				go func() { released <- l.Release(context.Background()) }()
 				synctest.Wait()
-				next := n.under(s, "job") // the release has landed already
+				next := n.Under(s, "job") // the release has landed already
 				if err := <-released; err != nil {
 					t.Errorf("Release: %v", err)
 				}
 				time.Sleep(10 * time.Second)
 				valid(t, next)
-				if rec := w.get("job"); rec.Owner != n.Holder() || rec.Token != next.Token() {
+				if rec := w.Get("job"); rec.Owner != n.Holder() || rec.Token != next.Token() {
 					t.Errorf("the record of the newer hold: %+v", rec)
 				}
 			})
@@ -122,17 +123,17 @@ func TestPitfall_A3_ARetriedReleaseFreesItsOwnTermOnly(t *testing.T) {
 
 func TestPitfall_A4_AReleaseOnACancelledContext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
+		n := w.Node(lease.Options{})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		l := n.acquire("job")
-		n.plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: time.Second} })
-		if err := l.Release(ctx); err != nil || w.get("job").Owner != "" {
-			t.Errorf("Release: %v, the record %+v", err, w.get("job"))
+		l := n.Take("job")
+		n.Plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: time.Second} })
+		if err := l.Release(ctx); err != nil || w.Get("job").Owner != "" {
+			t.Errorf("Release: %v, the record %+v", err, w.Get("job"))
 		}
-		n.plan(nil)
-		l = n.acquire("job")
-		n.plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Drop: true} })
+		n.Plan(nil)
+		l = n.Take("job")
+		n.Plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Drop: true} })
 		start := time.Now()
 		if err := l.Release(ctx); !errors.Is(err, store.ErrUnknownOutcome) || time.Since(start) > ttl/3+time.Millisecond {
 			t.Errorf("Release, of which the store hears nothing: %v after %v", err, time.Since(start))
@@ -147,11 +148,11 @@ func TestPitfall_A5_OneErrorEndsNoRenewal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{})
-				l := n.acquire("job")
+				n := w.Node(lease.Options{})
+				l := n.Take("job")
 				events := l.Events()
 				for range 3 {
-					n.plan(once(fault, kind(faulty.Put)))
+					n.Plan(leasetest.Once(fault, leasetest.Kind(faulty.Put)))
 					time.Sleep(8 * time.Second)
 				}
 				valid(t, l)
@@ -170,12 +171,12 @@ func TestPitfall_A5_OneErrorEndsNoRenewal(t *testing.T) {
 func TestPitfall_A6_AWriteThatArrivesAfterItsCallerGaveUp(t *testing.T) {
 	for _, taken := range []bool{true, false} {
 		inWorld(t, func(t *testing.T, w *world) {
-			a, b := w.node(lease.Options{}), w.node(lease.Options{})
+			a, b := w.Node(lease.Options{}), w.Node(lease.Options{})
 			r := &resource{t: t}
-			old := a.acquire("job")
+			old := a.Take("job")
 			r.admits(old)
 			release(t, old)
-			a.plan(func(op faulty.Op) faulty.Fault {
+			a.Plan(func(op faulty.Op) faulty.Fault {
 				if op.Kind == faulty.Put {
 					return faulty.Fault{ApplyLate: 30 * time.Second, Silent: true}
 				}
@@ -188,20 +189,20 @@ func TestPitfall_A6_AWriteThatArrivesAfterItsCallerGaveUp(t *testing.T) {
 			}
 			var next *lease.Lease
 			if taken {
-				next = b.acquire("job")
+				next = b.Take("job")
 				time.Sleep(time.Minute)
 				valid(t, next)
-				if w.get("job").Token != next.Token() {
-					t.Errorf("the late claim was done: %+v", w.get("job"))
+				if w.Get("job").Token != next.Token() {
+					t.Errorf("the late claim was done: %+v", w.Get("job"))
 				}
 			} else {
 				time.Sleep(30 * time.Second)
-				late := w.get("job")
+				late := w.Get("job")
 				if late.Owner != a.Holder() {
 					t.Fatalf("the late claim has not landed: %+v", late)
 				}
 				start := time.Now()
-				next = b.acquiring(t.Context(), "job").wait(t, start, ttl+time.Millisecond)
+				next = b.Acquiring(t.Context(), "job").Wait(t, start, ttl+time.Millisecond)
 				if next.Token() <= late.Token {
 					t.Errorf("token %d after %d", next.Token(), late.Token)
 				}
@@ -225,12 +226,12 @@ func TestPitfall_A7_RenewalAndReleaseAreOrdered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for after := time.Duration(0); after < 500*time.Millisecond; after += 50 * time.Millisecond {
 				inWorld(t, func(t *testing.T, w *world) {
-					n := w.node(lease.Options{})
-					l := n.acquire("job")
-					sent, renewal := make(chan struct{}), once(fault, claims("job"))
+					n := w.Node(lease.Options{})
+					l := n.Take("job")
+					sent, renewal := make(chan struct{}), leasetest.Once(fault, leasetest.Claims("job"))
 					announce := sync.OnceFunc(func() { close(sent) })
-					n.plan(func(op faulty.Op) faulty.Fault {
-						if frees("job")(op) {
+					n.Plan(func(op faulty.Op) faulty.Fault {
+						if leasetest.Frees("job")(op) {
 							return faulty.Fault{Delay: 150 * time.Millisecond}
 						}
 						announce()
@@ -240,7 +241,7 @@ func TestPitfall_A7_RenewalAndReleaseAreOrdered(t *testing.T) {
 					time.Sleep(after)
 					release(t, l)
 					time.Sleep(2 * time.Second)
-					if rec := w.get("job"); rec.Owner != "" {
+					if rec := w.Get("job"); rec.Owner != "" {
 						t.Errorf("released %v after a renewal was sent, the name is not free: %+v", after, rec)
 					}
 				})
@@ -251,11 +252,11 @@ func TestPitfall_A7_RenewalAndReleaseAreOrdered(t *testing.T) {
 
 func TestPitfall_A8_AnOlderTermOfOnesOwnIsNotAdopted(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
+		n := w.Node(lease.Options{})
 		r := &resource{t: t}
-		old := n.acquire("job")
+		old := n.Take("job")
 		r.admits(old)
-		n.plan(func(op faulty.Op) faulty.Fault {
+		n.Plan(func(op faulty.Op) faulty.Fault {
 			if op.Kind == faulty.Put {
 				return faulty.Fault{ApplyLate: 20 * time.Second, Silent: true}
 			}
@@ -264,9 +265,9 @@ func TestPitfall_A8_AnOlderTermOfOnesOwnIsNotAdopted(t *testing.T) {
 		if err := old.Release(t.Context()); !errors.Is(err, store.ErrUnknownOutcome) {
 			t.Fatalf("Release: %v", err)
 		}
-		n.plan(nil)
+		n.Plan(nil)
 		start := time.Now()
-		next := n.acquiring(t.Context(), "job").wait(t, start, 0) // at once: it is known for one's own
+		next := n.Acquiring(t.Context(), "job").Wait(t, start, 0) // at once: it is known for one's own
 		if next.Token() <= old.Token() {
 			t.Errorf("token %d after %d", next.Token(), old.Token())
 		}
@@ -274,7 +275,7 @@ func TestPitfall_A8_AnOlderTermOfOnesOwnIsNotAdopted(t *testing.T) {
 		r.refuses(old)
 		time.Sleep(25 * time.Second) // the release has arrived
 		valid(t, next)
-		if rec := w.get("job"); rec.Owner != n.Holder() || rec.Token != next.Token() {
+		if rec := w.Get("job"); rec.Owner != n.Holder() || rec.Token != next.Token() {
 			t.Errorf("the record: %+v", rec)
 		}
 		release(t, next)

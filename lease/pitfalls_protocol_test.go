@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -16,16 +17,16 @@ import (
 func TestPitfall_P1_AWaiterLooksAtItsOwnSession(t *testing.T) {
 	t.Run("it ends while it waits", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
-			l := w.node(lease.Options{}).acquire("job")
-			n := w.node(lease.Options{})
-			s := n.open()
+			l := w.Node(lease.Options{}).Take("job")
+			n := w.Node(lease.Options{})
+			s := n.Open()
 			done := make(chan error, 1)
 			go func() {
 				_, err := s.Acquire(context.Background(), "job")
 				done <- err
 			}()
 			time.Sleep(time.Minute)
-			n.outage.Start()
+			n.Outage.Start()
 			time.Sleep(ttl)
 			select {
 			case err := <-done:
@@ -36,40 +37,40 @@ func TestPitfall_P1_AWaiterLooksAtItsOwnSession(t *testing.T) {
 				t.Error("it waits on after its session was lost")
 			}
 			release(t, l)
-			n.outage.End()
+			n.Outage.End()
 			time.Sleep(time.Minute)
-			if rec := w.get("job"); rec.Owner != "" {
+			if rec := w.Get("job"); rec.Owner != "" {
 				t.Errorf("elected without a session: %+v", rec)
 			}
 		})
 	})
 	t.Run("it is over when the claim lands", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
-			n := w.node(lease.Options{})
-			s := n.open()
-			n.plan(once(faulty.Fault{ReplyDelay: time.Second}, claims("job")))
+			n := w.Node(lease.Options{})
+			s := n.Open()
+			n.Plan(leasetest.Once(faulty.Fault{ReplyDelay: time.Second}, leasetest.Claims("job")))
 			done := make(chan error)
 			go func() {
 				_, err := s.Acquire(context.Background(), "job")
 				done <- err
 			}()
 			synctest.Wait()
-			n.clk.Pause() // timers are late, so nothing but a look at the clock tells
-			n.clk.Jump(time.Hour)
+			n.Clk.Pause() // timers are late, so nothing but a look at the clock tells
+			n.Clk.Jump(time.Hour)
 			if err := <-done; !errors.Is(err, lease.ErrLost) {
 				t.Errorf("Acquire: %v", err)
 			}
-			n.clk.Resume()
+			n.Clk.Resume()
 			start := time.Now()
-			w.node(lease.Options{}).acquiring(t.Context(), "job").wait(t, start, ttl) // what landed is nobody's
+			w.Node(lease.Options{}).Acquiring(t.Context(), "job").Wait(t, start, ttl) // what landed is nobody's
 		})
 	})
 }
 
 func TestPitfall_P2_TwoLeasesOfOneSession(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		s := n.open()
+		n := w.Node(lease.Options{})
+		s := n.Open()
 		for name, try := range map[string]func(context.Context, string, ...lease.AcquireOption) (*lease.Lease, error){"kept": s.TryAcquire, "own": n.TryAcquire} {
 			l, err := try(t.Context(), name)
 			if err != nil {
@@ -89,22 +90,22 @@ func TestPitfall_P2_TwoLeasesOfOneSession(t *testing.T) {
 // Two who find the name free write at the same time.
 func TestPitfall_P3_EveryWriteIsConditional(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		free := w.node(lease.Options{}).acquire("job")
+		free := w.Node(lease.Options{}).Take("job")
 		release(t, free)
-		var waits []*acquisition
+		var waits []*leasetest.Acquisition
 		for range 5 {
-			n := w.node(lease.Options{})
-			n.plan(once(faulty.Fault{Delay: time.Second}, claims("job"))) // all have read before one writes
-			waits = append(waits, n.acquiring(t.Context(), "job"))
+			n := w.Node(lease.Options{})
+			n.Plan(leasetest.Once(faulty.Fault{Delay: time.Second}, leasetest.Claims("job"))) // all have read before one writes
+			waits = append(waits, n.Acquiring(t.Context(), "job"))
 		}
 		time.Sleep(time.Minute)
 		holders := 0
 		for _, a := range waits {
 			select {
-			case <-a.done:
+			case <-a.Done:
 				holders++
-				if a.l == nil || a.l.Holder() != w.get("job").Owner {
-					t.Errorf("%v holds it (%v), the record %+v", a.l, a.err, w.get("job"))
+				if a.Lease == nil || a.Lease.Holder() != w.Get("job").Owner {
+					t.Errorf("%v holds it (%v), the record %+v", a.Lease, a.Err, w.Get("job"))
 				}
 			default:
 			}
@@ -115,8 +116,8 @@ func TestPitfall_P3_EveryWriteIsConditional(t *testing.T) {
 		for range waits { // let each have its turn, so that all are done
 			for _, a := range waits {
 				select {
-				case <-a.done:
-					release(t, a.l)
+				case <-a.Done:
+					release(t, a.Lease)
 				default:
 				}
 			}
@@ -127,21 +128,21 @@ func TestPitfall_P3_EveryWriteIsConditional(t *testing.T) {
 
 func TestPitfall_P4_OnlyTheHolderRenews(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.unsafe = true
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
+		w.Unsafe = true
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
 		time.Sleep(time.Second)
-		w.wipe("job") // the record is another's before the holder has noticed
-		other := w.node(lease.Options{})
-		taker := other.acquire("job")
+		w.Wipe("job") // the record is another's before the holder has noticed
+		other := w.Node(lease.Options{})
+		taker := other.Take("job")
 		time.Sleep(10 * time.Second)
 		lostWith(t, l, lease.CauseTaken)
-		if rec := w.get("job"); rec.Owner != other.Holder() || rec.Token != taker.Token() {
+		if rec := w.Get("job"); rec.Owner != other.Holder() || rec.Token != taker.Token() {
 			t.Errorf("the record: %+v", rec)
 		}
 		_ = other.Close()
 		start := time.Now()
-		next := w.node(lease.Options{}).acquiring(t.Context(), "job").wait(t, start, ttl) // nobody kept it alive
+		next := w.Node(lease.Options{}).Acquiring(t.Context(), "job").Wait(t, start, ttl) // nobody kept it alive
 		if next.Token() <= taker.Token() {
 			t.Errorf("token %d after %d", next.Token(), taker.Token())
 		}
@@ -150,14 +151,14 @@ func TestPitfall_P4_OnlyTheHolderRenews(t *testing.T) {
 
 func TestPitfall_P5_WaitingBlocksNothingElse(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		other := w.node(lease.Options{}).acquire("wanted")
-		n := w.node(lease.Options{})
-		s := n.open()
-		kept, own := n.under(s, "kept"), n.acquire("own")
+		other := w.Node(lease.Options{}).Take("wanted")
+		n := w.Node(lease.Options{})
+		s := n.Open()
+		kept, own := n.Under(s, "kept"), n.Take("own")
 		ctx, cancel := context.WithCancel(t.Context())
-		n.acquiring(ctx, "wanted")
+		n.Acquiring(ctx, "wanted")
 		go func() { _, _ = s.Acquire(ctx, "wanted") }()
-		n.plan(func(op faulty.Op) faulty.Fault {
+		n.Plan(func(op faulty.Op) faulty.Fault {
 			return faulty.Fault{Drop: op.Key == "wanted"} // and what asks for it hangs
 		})
 		time.Sleep(time.Hour)
@@ -167,7 +168,7 @@ func TestPitfall_P5_WaitingBlocksNothingElse(t *testing.T) {
 		start := time.Now()
 		release(t, kept)
 		release(t, own)
-		release(t, n.acquire("third"))
+		release(t, n.Take("third"))
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -181,20 +182,20 @@ func TestPitfall_P5_WaitingBlocksNothingElse(t *testing.T) {
 
 func TestPitfall_P6_TryOnlyCallersTakeAnAbandonedLease(t *testing.T) {
 	for name, hold := range map[string]func(n *node) *lease.Lease{
-		"own":  func(n *node) *lease.Lease { return n.acquire("job") },
-		"kept": func(n *node) *lease.Lease { return n.under(n.open(), "job") },
+		"own":  func(n *node) *lease.Lease { return n.Take("job") },
+		"kept": func(n *node) *lease.Lease { return n.Under(n.Open(), "job") },
 	} {
 		t.Run(name+", with Age", func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{})
+				n := w.Node(lease.Options{})
 				l := hold(n)
 				_ = n.Close()
 				time.Sleep(ttl - time.Nanosecond)
-				if _, err := w.node(lease.Options{}).TryAcquire(t.Context(), "job"); !errors.Is(err, lease.ErrHeld) {
+				if _, err := w.Node(lease.Options{}).TryAcquire(t.Context(), "job"); !errors.Is(err, lease.ErrHeld) {
 					t.Errorf("TryAcquire before the TTL is over: %v", err)
 				}
 				time.Sleep(time.Nanosecond)
-				next, err := w.node(lease.Options{}).TryAcquire(t.Context(), "job")
+				next, err := w.Node(lease.Options{}).TryAcquire(t.Context(), "job")
 				if err != nil || next.Token() <= l.Token() {
 					t.Errorf("the first try of a new process: %v", err)
 				}
@@ -202,8 +203,8 @@ func TestPitfall_P6_TryOnlyCallersTakeAnAbandonedLease(t *testing.T) {
 		})
 		t.Run(name+", without Age", func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				w.ageless = true
-				n, other := w.node(lease.Options{}), w.node(lease.Options{})
+				w.Ageless = true
+				n, other := w.Node(lease.Options{}), w.Node(lease.Options{})
 				hold(n)
 				_ = n.Close()
 				start := time.Now()
@@ -223,17 +224,17 @@ func TestPitfall_P6_TryOnlyCallersTakeAnAbandonedLease(t *testing.T) {
 
 func TestPitfall_P7_ALossIsToldOnce(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, w *world, n *node, l *lease.Lease){
-		"outage":  func(t *testing.T, w *world, n *node, l *lease.Lease) { n.outage.Start(); time.Sleep(validity) },
-		"expired": func(t *testing.T, w *world, n *node, l *lease.Lease) { n.clk.Jump(time.Hour) },
+		"outage":  func(t *testing.T, w *world, n *node, l *lease.Lease) { n.Outage.Start(); time.Sleep(validity) },
+		"expired": func(t *testing.T, w *world, n *node, l *lease.Lease) { n.Clk.Jump(time.Hour) },
 		"checked": func(t *testing.T, w *world, n *node, l *lease.Lease) {
-			n.clk.Pause()
-			n.clk.Jump(time.Hour)
+			n.Clk.Pause()
+			n.Clk.Jump(time.Hour)
 			_ = l.Check()
-			n.clk.Resume()
+			n.Clk.Resume()
 		},
-		"taken": func(t *testing.T, w *world, n *node, l *lease.Lease) { w.wipe("job"); time.Sleep(5 * time.Second) },
+		"taken": func(t *testing.T, w *world, n *node, l *lease.Lease) { w.Wipe("job"); time.Sleep(5 * time.Second) },
 		"broken": func(t *testing.T, w *world, n *node, l *lease.Lease) {
-			w.breaks("job", lease.EndTerm{Token: l.Token()})
+			breaks(w, "job", lease.EndTerm{Token: l.Token()})
 		},
 		"closed": func(t *testing.T, w *world, n *node, l *lease.Lease) { _ = n.Close() },
 	} {
@@ -241,16 +242,16 @@ func TestPitfall_P7_ALossIsToldOnce(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					var told []lease.Event
-					n := w.node(lease.Options{OnEvent: func(e lease.Event) {
+					n := w.Node(lease.Options{OnEvent: func(e lease.Event) {
 						if e.Name == "job" && e.State != lease.StateHeld && e.State != lease.StateJeopardy {
 							told = append(told, e)
 						}
 					}})
 					var l *lease.Lease
 					if kept && name != "taken" { // a session's lease isn't looked at while the session lives
-						l = n.under(n.open(), "job")
+						l = n.Under(n.Open(), "job")
 					} else {
-						l = n.acquire("job")
+						l = n.Take("job")
 					}
 					fired := make(chan struct{})
 					context.AfterFunc(l.Context(), func() { close(fired) })
@@ -289,16 +290,16 @@ func (s *hooked) Put(ctx context.Context, rec store.Record) (store.Record, error
 
 func TestPitfall_P8_RenewalStopsBeforeTheReleaseIsSent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		n.plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: 400 * time.Millisecond} })
+		n := w.Node(lease.Options{})
+		n.Plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: 400 * time.Millisecond} })
 		var last atomic.Pointer[store.Record]
-		st := &hooked{inFlight: &inFlight{Store: n.net}, before: func(rec store.Record, others int64) {
+		st := &hooked{inFlight: &inFlight{Store: n.Net}, before: func(rec store.Record, others int64) {
 			if rec.Owner == "" && others != 0 {
 				t.Error("the release is sent while a renewal is under way")
 			}
 			last.Store(&rec)
 		}}
-		m, err := lease.NewManager(st, lease.Options{Clock: n.clk})
+		m, err := lease.NewManager(st, lease.Options{Clock: n.Clk})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -313,8 +314,8 @@ func TestPitfall_P8_RenewalStopsBeforeTheReleaseIsSent(t *testing.T) {
 		}
 		release(t, l)
 		time.Sleep(time.Hour)
-		if last.Load().Owner != "" || w.get("job").Owner != "" {
-			t.Errorf("after the release %+v was sent, and the record is %+v", *last.Load(), w.get("job"))
+		if last.Load().Owner != "" || w.Get("job").Owner != "" {
+			t.Errorf("after the release %+v was sent, and the record is %+v", *last.Load(), w.Get("job"))
 		}
 	})
 }
@@ -322,19 +323,19 @@ func TestPitfall_P8_RenewalStopsBeforeTheReleaseIsSent(t *testing.T) {
 func TestPitfall_P9_AcquiringAgainAfterALoss(t *testing.T) {
 	t.Run("let go of", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
-			n := w.node(lease.Options{})
-			l := n.acquire("job")
+			n := w.Node(lease.Options{})
+			l := n.Take("job")
 			for range 3 {
-				n.outage.StartRefusing(errRefused)
+				n.Outage.StartRefusing(errRefused)
 				time.Sleep(l.Left() + time.Nanosecond) // the record isn't dead yet
 				lostWith(t, l, lease.CauseOutage)
-				n.outage.StartRefusing(store.ErrClosed)
+				n.Outage.StartRefusing(store.ErrClosed)
 				if err := l.Release(t.Context()); !errors.Is(err, store.ErrClosed) {
 					t.Errorf("Release: %v", err)
 				}
-				n.outage.End()
+				n.Outage.End()
 				start := time.Now()
-				next := n.acquiring(t.Context(), "job").wait(t, start, 0)
+				next := n.Acquiring(t.Context(), "job").Wait(t, start, 0)
 				rises(t, "lost", l, next)
 				time.Sleep(time.Minute)
 				valid(t, next)
@@ -344,14 +345,14 @@ func TestPitfall_P9_AcquiringAgainAfterALoss(t *testing.T) {
 	})
 	t.Run("forgotten", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
-			w.ageless = true
-			n := w.node(lease.Options{})
-			l := n.acquire("job")
-			n.outage.Start()
+			w.Ageless = true
+			n := w.Node(lease.Options{})
+			l := n.Take("job")
+			n.Outage.Start()
 			time.Sleep(validity)
-			n.outage.End()
+			n.Outage.End()
 			start := time.Now()
-			rises(t, "lost", l, n.acquiring(t.Context(), "job").wait(t, start, ttl+time.Millisecond))
+			rises(t, "lost", l, n.Acquiring(t.Context(), "job").Wait(t, start, ttl+time.Millisecond))
 		})
 	})
 }

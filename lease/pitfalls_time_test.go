@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -16,14 +17,14 @@ import (
 
 func TestPitfall_T1_DeadlineCountsFromBeforeTheRequest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		n.plan(once(faulty.Fault{ReplyDelay: 3 * time.Second}, kind(faulty.Put)))
-		l := n.acquire("job")
+		n := w.Node(lease.Options{})
+		n.Plan(leasetest.Once(faulty.Fault{ReplyDelay: 3 * time.Second}, leasetest.Kind(faulty.Put)))
+		l := n.Take("job")
 		if l.Left() != validity-3*time.Second {
 			t.Errorf("%v left of a claim whose answer took 3 s", l.Left())
 		}
 		renewed := time.Now()
-		n.plan(once(faulty.Fault{ReplyDelay: 700 * time.Millisecond}, func(op faulty.Op) bool {
+		n.Plan(leasetest.Once(faulty.Fault{ReplyDelay: 700 * time.Millisecond}, func(op faulty.Op) bool {
 			renewed = time.Now()
 			return op.Kind == faulty.Put
 		}))
@@ -60,10 +61,10 @@ func (s *inFlight) Get(ctx context.Context, key string) (store.Record, error) {
 
 func TestPitfall_T2_AttemptsAreCappedByTheValidityLeft(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		requests := &inFlight{Store: n.net}
+		n := w.Node(lease.Options{})
+		requests := &inFlight{Store: n.Net}
 		// A renewal is sent after 4 s at least and once more after 7 s; the first copy is still awaited then, for as long as the lease lasts.
-		m, err := lease.NewManager(requests, lease.Options{Clock: n.clk, Attempt: 3 * time.Second})
+		m, err := lease.NewManager(requests, lease.Options{Clock: n.Clk, Attempt: 3 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +73,7 @@ func TestPitfall_T2_AttemptsAreCappedByTheValidityLeft(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.outage.Start()
+		n.Outage.Start()
 		requests.all.Store(0)
 		time.Sleep(validity - 100*time.Millisecond)
 		synctest.Wait()
@@ -89,15 +90,15 @@ func TestPitfall_T2_AttemptsAreCappedByTheValidityLeft(t *testing.T) {
 
 func TestPitfall_T3_SuspensionCounts(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
-		n.clk.Pause() // no timer has fired yet when the machine wakes up
-		n.clk.Jump(time.Hour)
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
+		n.Clk.Pause() // no timer has fired yet when the machine wakes up
+		n.Clk.Jump(time.Hour)
 		if err := l.Check(); !errors.Is(err, lease.ErrLost) {
 			t.Errorf("Check right after a suspension: %v", err)
 		}
 		lostWith(t, l, lease.CauseExpired)
-		n.clk.Resume()
+		n.Clk.Resume()
 		time.Sleep(time.Minute)
 		lostWith(t, l, lease.CauseExpired)
 	})
@@ -107,24 +108,24 @@ func TestPitfall_T4_WallClocksDecideNothing(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		for _, ageless := range []bool{false, true} {
 			inWorld(t, func(t *testing.T, w *world) {
-				w.ageless = ageless
-				holder, taker := w.node(lease.Options{}), w.node(lease.Options{})
-				l := holder.acquire("job")
-				wait := taker.acquiring(t.Context(), "job")
-				for _, clk := range []interface{ StepWall(time.Duration) }{taker.clk, holder.clk, w.clk, taker.clk, holder.clk} {
+				w.Ageless = ageless
+				holder, taker := w.Node(lease.Options{}), w.Node(lease.Options{})
+				l := holder.Take("job")
+				wait := taker.Acquiring(t.Context(), "job")
+				for _, clk := range []interface{ StepWall(time.Duration) }{taker.Clk, holder.Clk, w.Clk, taker.Clk, holder.Clk} {
 					clk.StepWall(step)
 					time.Sleep(20 * time.Second)
 					valid(t, l)
-					wait.pending(t)
+					wait.Pending(t)
 				}
-				if _, err := w.node(lease.Options{}).TryAcquire(t.Context(), "job"); !errors.Is(err, lease.ErrHeld) {
+				if _, err := w.Node(lease.Options{}).TryAcquire(t.Context(), "job"); !errors.Is(err, lease.ErrHeld) {
 					t.Errorf("TryAcquire: %v", err)
 				}
-				holder.outage.Start()
+				holder.Outage.Start()
 				start := time.Now()
-				holder.clk.StepWall(-step)
-				taker.clk.StepWall(3 * step)
-				next := wait.wait(t, start, ttl+time.Millisecond)
+				holder.Clk.StepWall(-step)
+				taker.Clk.StepWall(3 * step)
+				next := wait.Wait(t, start, ttl+time.Millisecond)
 				lostWith(t, l, lease.CauseOutage)
 				if next.Token() <= l.Token() {
 					t.Errorf("token %d after %d", next.Token(), l.Token())
@@ -137,12 +138,12 @@ func TestPitfall_T4_WallClocksDecideNothing(t *testing.T) {
 func TestPitfall_T5_FractionsOfSecondsCount(t *testing.T) {
 	for _, length := range []time.Duration{15900 * time.Millisecond, 10*time.Millisecond + time.Nanosecond, 12345678987 * time.Nanosecond} {
 		inWorld(t, func(t *testing.T, w *world) {
-			n := w.node(lease.Options{TTL: length})
-			l := n.acquire("job")
+			n := w.Node(lease.Options{TTL: length})
+			l := n.Take("job")
 			if most := float64(length) * (1 - 0.2); float64(l.Left()) > most || float64(l.Left()) < most-2 {
 				t.Errorf("TTL %v: %v left, want %v rounded down", length, l.Left(), time.Duration(most))
 			}
-			written, err := driver.Marshal(w.get("job"))
+			written, err := driver.Marshal(w.Get("job"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,30 +152,30 @@ func TestPitfall_T5_FractionsOfSecondsCount(t *testing.T) {
 			}
 			start := time.Now()
 			_ = n.Close()
-			wait := w.node(lease.Options{}).acquiring(t.Context(), "job")
+			wait := w.Node(lease.Options{}).Acquiring(t.Context(), "job")
 			time.Sleep(length - time.Nanosecond)
-			wait.pending(t)
-			wait.wait(t, start, length+time.Millisecond)
+			wait.Pending(t)
+			wait.Wait(t, start, length+time.Millisecond)
 		})
 	}
 }
 
 func TestPitfall_T6_LossIsSeenByCheckAndByTheContext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		looked, listened := n.acquire("a"), n.acquire("b")
+		n := w.Node(lease.Options{})
+		looked, listened := n.Take("a"), n.Take("b")
 		ctx := listened.Context()
-		n.outage.Start()
+		n.Outage.Start()
 		deadline := looked.ValidUntil()
-		n.clk.Pause() // timers are late
-		time.Sleep(deadline.Sub(n.clk.Now()))
+		n.Clk.Pause() // timers are late
+		time.Sleep(deadline.Sub(n.Clk.Now()))
 		if err := looked.Check(); !errors.Is(err, lease.ErrLost) {
 			t.Errorf("Check at the deadline, while timers are late: %v", err)
 		}
 		if looked.Context().Err() == nil {
 			t.Error("the context goes on although Check has seen the loss")
 		}
-		n.clk.Resume()
+		n.Clk.Resume()
 		time.Sleep(2 * time.Nanosecond) // an overdue timer of the fake clock takes one
 		synctest.Wait()
 		if !errors.Is(context.Cause(ctx), lease.ErrLost) {
@@ -185,15 +186,15 @@ func TestPitfall_T6_LossIsSeenByCheckAndByTheContext(t *testing.T) {
 
 func TestPitfall_T7_OwnershipWithoutValidityIsNone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
 		ctx := l.Context()
-		n.clk.Pause()
+		n.Clk.Pause()
 		time.Sleep(validity + time.Second) // beyond its validity, within the record's TTL
-		n.clk.Resume()
+		n.Clk.Resume()
 		time.Sleep(2 * time.Nanosecond) // an overdue timer of the fake clock takes one
 		synctest.Wait()
-		if rec := w.get("job"); rec.Owner != n.Holder() || rec.Token != l.Token() {
+		if rec := w.Get("job"); rec.Owner != n.Holder() || rec.Token != l.Token() {
 			t.Fatalf("the record: %+v", rec)
 		}
 		if ctx.Err() == nil {
@@ -206,20 +207,20 @@ func TestPitfall_T7_OwnershipWithoutValidityIsNone(t *testing.T) {
 
 func TestPitfall_T8_AStoppedHolderIsRefused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
+		n := w.Node(lease.Options{})
 		r := &resource{t: t}
-		l := n.acquire("job")
+		l := n.Take("job")
 		r.admits(l)
-		n.clk.Pause()
+		n.Clk.Pause()
 		start := time.Now()
-		next := w.node(lease.Options{}).acquiring(t.Context(), "job").wait(t, start, ttl+time.Millisecond)
+		next := w.Node(lease.Options{}).Acquiring(t.Context(), "job").Wait(t, start, ttl+time.Millisecond)
 		r.admits(next)
 		time.Sleep(2 * ttl)
 		if err := l.Check(); !errors.Is(err, lease.ErrLost) {
 			t.Errorf("the first Check after the pause: %v", err)
 		}
 		r.refuses(l) // what was past its Check when it was stopped
-		n.clk.Resume()
+		n.Clk.Resume()
 		time.Sleep(time.Minute)
 		lostWith(t, l, lease.CauseExpired)
 		valid(t, next)

@@ -20,63 +20,63 @@ func rises(t *testing.T, how string, l, next *lease.Lease) *lease.Lease {
 
 func TestPitfall_F1_TokensRiseHoweverATermEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.node(lease.Options{}), w.node(lease.Options{})
+		a, b := w.Node(lease.Options{}), w.Node(lease.Options{})
 		back := func() { // so that the time of day doesn't help
-			a.clk.StepWall(-time.Hour)
-			b.clk.StepWall(-time.Hour)
+			a.Clk.StepWall(-time.Hour)
+			b.Clk.StepWall(-time.Hour)
 		}
-		l := a.acquire("job")
+		l := a.Take("job")
 		back()
 		release(t, l)
-		l = rises(t, "re-acquired by the same owner", l, a.acquire("job"))
+		l = rises(t, "re-acquired by the same owner", l, a.Take("job"))
 		back()
 		release(t, l)
-		l = rises(t, "released", l, b.acquire("job"))
+		l = rises(t, "released", l, b.Take("job"))
 		back()
-		b.outage.Start()
-		l = rises(t, "expired", l, a.acquire("job"))
-		b.outage.End()
+		b.Outage.Start()
+		l = rises(t, "expired", l, a.Take("job"))
+		b.Outage.End()
 		back()
-		w.breaks("job", lease.EndTerm{Token: l.Token()})
-		l = rises(t, "broken", l, b.acquire("job"))
+		breaks(w, "job", lease.EndTerm{Token: l.Token()})
+		l = rises(t, "broken", l, b.Take("job"))
 		back()
 		if err := l.HandOver(t.Context(), a.Holder()); err != nil {
 			t.Fatal(err)
 		}
-		l = rises(t, "handed over", l, a.acquire("job"))
+		l = rises(t, "handed over", l, a.Take("job"))
 		back()
 		release(t, l)
-		s := b.open()
-		l = rises(t, "taken under a session", l, b.under(s, "job"))
+		s := b.Open()
+		l = rises(t, "taken under a session", l, b.Under(s, "job"))
 		back()
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		rises(t, "its session ended", l, a.acquire("job"))
+		rises(t, "its session ended", l, a.Take("job"))
 	})
 }
 
 func TestPitfall_F2_TheSameOwnerGetsANewToken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
 		for range 5 {
-			n.clk.StepWall(-time.Minute)
+			n.Clk.StepWall(-time.Minute)
 			release(t, l)
-			l = rises(t, "re-acquired", l, n.acquire("job"))
+			l = rises(t, "re-acquired", l, n.Take("job"))
 		}
 		// Lost, and taken again before anyone else came.
-		n.outage.Start()
+		n.Outage.Start()
 		time.Sleep(validity + time.Second)
 		lostWith(t, l, lease.CauseOutage)
-		n.outage.End()
-		n.clk.StepWall(-time.Minute)
-		l = rises(t, "re-acquired after a loss", l, n.acquire("job"))
+		n.Outage.End()
+		n.Clk.StepWall(-time.Minute)
+		l = rises(t, "re-acquired after a loss", l, n.Take("job"))
 		// Deleted, which resets a counter.
-		n.clk.StepWall(24 * time.Hour)
+		n.Clk.StepWall(24 * time.Hour)
 		release(t, l)
-		w.wipe("job")
-		rises(t, "deleted", l, n.acquire("job"))
+		w.Wipe("job")
+		rises(t, "deleted", l, n.Take("job"))
 	})
 }
 
@@ -84,14 +84,14 @@ func TestPitfall_F3_TokensAreOrdered(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var nodes []*node
 		for i := range 5 {
-			n := w.node(lease.Options{})
-			n.clk.StepWall(time.Duration(i-2) * time.Minute)
+			n := w.Node(lease.Options{})
+			n.Clk.StepWall(time.Duration(i-2) * time.Minute)
 			nodes = append(nodes, n)
 		}
-		l := nodes[0].acquire("job")
+		l := nodes[0].Take("job")
 		for i := range 200 {
 			release(t, l)
-			l = rises(t, "released", l, nodes[i%len(nodes)].acquire("job"))
+			l = rises(t, "released", l, nodes[i%len(nodes)].Take("job"))
 			if l.Token() > fence.MaxToken {
 				t.Fatalf("token %d", l.Token())
 			}
@@ -101,37 +101,37 @@ func TestPitfall_F3_TokensAreOrdered(t *testing.T) {
 
 func TestPitfall_F4_TokensRiseOverALostOrRestoredStore(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
-		backup := w.get("job")
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
+		backup := w.Get("job")
 		for range 5 {
 			time.Sleep(time.Second)
 			release(t, l)
-			l = rises(t, "released", l, n.acquire("job"))
+			l = rises(t, "released", l, n.Take("job"))
 		}
 		release(t, l)
 		time.Sleep(time.Second)
-		w.wipe("job")
-		l = rises(t, "wiped", l, n.acquire("job"))
+		w.Wipe("job")
+		l = rises(t, "wiped", l, n.Take("job"))
 		release(t, l)
 		time.Sleep(time.Second)
-		w.restore(backup)
-		rises(t, "restored", l, w.node(lease.Options{}).acquire("job"))
+		w.Restore(backup)
+		rises(t, "restored", l, w.Node(lease.Options{}).Take("job"))
 	})
 }
 
 func TestPitfall_F5_AHandOverMintsAToken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.node(lease.Options{}), w.node(lease.Options{})
+		a, b := w.Node(lease.Options{}), w.Node(lease.Options{})
 		r := &resource{t: t}
-		l := a.acquire("job")
+		l := a.Take("job")
 		r.admits(l)
-		a.clk.StepWall(-time.Hour)
-		wait := b.acquiring(t.Context(), "job")
+		a.Clk.StepWall(-time.Hour)
+		wait := b.Acquiring(t.Context(), "job")
 		if err := l.HandOver(t.Context(), b.Holder()); err != nil {
 			t.Fatal(err)
 		}
-		next := rises(t, "handed over", l, wait.wait(t, time.Now(), 0))
+		next := rises(t, "handed over", l, wait.Wait(t, time.Now(), 0))
 		r.admits(next)
 		r.refuses(l)
 	})
@@ -139,15 +139,15 @@ func TestPitfall_F5_AHandOverMintsAToken(t *testing.T) {
 
 func TestPitfall_F6_ARequestOfAnEarlierTermOfTheSameOwner(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a, b := w.node(lease.Options{}), w.node(lease.Options{})
+		a, b := w.Node(lease.Options{}), w.Node(lease.Options{})
 		r := &resource{t: t}
-		first := a.acquire("job")
+		first := a.Take("job")
 		r.admits(first)
 		release(t, first)
-		second := b.acquire("job")
+		second := b.Take("job")
 		r.admits(second)
 		release(t, second)
-		third := a.acquire("job")
+		third := a.Take("job")
 		r.refuses(first) // delayed since A's first term
 		r.admits(third)
 		r.refuses(first)
@@ -158,14 +158,12 @@ func TestPitfall_F6_ARequestOfAnEarlierTermOfTheSameOwner(t *testing.T) {
 
 func TestPitfall_F7_TwoHoldersOfOneToken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.unsafe = true
+		w.Unsafe = true
 		r := &resource{t: t}
-		first := w.node(lease.Options{}).acquire("job")
-		w.wipe("job")
-		w.mu.Lock()
-		w.highest["job"] = 0
-		w.mu.Unlock()
-		second := w.node(lease.Options{}).acquire("job") // in the same millisecond: the store had nothing to raise
+		first := w.Node(lease.Options{}).Take("job")
+		w.Wipe("job")
+		w.Forget("job")
+		second := w.Node(lease.Options{}).Take("job") // in the same millisecond: the store had nothing to raise
 		if first.Token() != second.Token() {
 			t.Fatalf("tokens %d and %d", first.Token(), second.Token())
 		}

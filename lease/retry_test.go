@@ -14,14 +14,14 @@ func TestAcquireTellsWhyItTriesAgain(t *testing.T) {
 	full, away := errors.New("the disk is full"), errors.New("connection refused")
 	inWorld(t, func(t *testing.T, w *world) {
 		var told []error
-		n := w.node(lease.Options{OnRetry: func(key string, err error) {
+		n := w.Node(lease.Options{OnRetry: func(key string, err error) {
 			if key != "job" {
 				t.Errorf("told of %q", key)
 			}
 			told = append(told, err)
 		}})
 		refusing := func(reason error) {
-			n.plan(func(op faulty.Op) faulty.Fault {
+			n.Plan(func(op faulty.Op) faulty.Fault {
 				if op.Kind == faulty.Put {
 					return faulty.Fault{Err: reason}
 				}
@@ -29,12 +29,12 @@ func TestAcquireTellsWhyItTriesAgain(t *testing.T) {
 			})
 		}
 		refusing(full)
-		wait := n.acquiring(t.Context(), "job")
+		wait := n.Acquiring(t.Context(), "job")
 		time.Sleep(time.Minute)
 		refusing(away)
 		time.Sleep(time.Minute)
-		n.plan(nil)
-		wait.wait(t, time.Now(), ttl/20*3/2) // the longest pause between two tries
+		n.Plan(nil)
+		wait.Wait(t, time.Now(), ttl/20*3/2) // the longest pause between two tries
 		if len(told) != 2 || !errors.Is(told[0], full) || !errors.Is(told[1], away) {
 			t.Errorf("told of %v", told)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -15,17 +16,17 @@ var errJob = errors.New("job failed")
 
 func TestRun(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
+		n := w.Node(lease.Options{})
 		err := n.Run(t.Context(), "job", func(ctx context.Context, l *lease.Lease) error {
 			time.Sleep(time.Minute)
 			valid(t, l)
-			if ctx.Err() != nil || w.get("job").Owner != n.Holder() {
-				t.Errorf("context %v, record %+v", ctx.Err(), w.get("job"))
+			if ctx.Err() != nil || w.Get("job").Owner != n.Holder() {
+				t.Errorf("context %v, record %+v", ctx.Err(), w.Get("job"))
 			}
 			return errJob
 		})
-		if err == nil || err.Error() != errJob.Error() || w.get("job").Owner != "" {
-			t.Errorf("Run: %v, the record %+v", err, w.get("job"))
+		if err == nil || err.Error() != errJob.Error() || w.Get("job").Owner != "" {
+			t.Errorf("Run: %v, the record %+v", err, w.Get("job"))
 		}
 		if err := n.Run(t.Context(), "job", func(context.Context, *lease.Lease) error { return nil }); err != nil {
 			t.Errorf("second Run: %v", err)
@@ -35,11 +36,11 @@ func TestRun(t *testing.T) {
 
 func TestRunCancelled(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
+		n := w.Node(lease.Options{})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stopped := false
-		n.plan(func(op faulty.Op) faulty.Fault {
-			if frees("job")(op) && !stopped {
+		n.Plan(func(op faulty.Op) faulty.Fault {
+			if leasetest.Frees("job")(op) && !stopped {
 				t.Error("released before the function returned")
 			}
 			return faulty.Fault{}
@@ -52,21 +53,21 @@ func TestRunCancelled(t *testing.T) {
 			stopped = true
 			return context.Cause(ctx)
 		})
-		if !errors.Is(err, errJob) || errors.Is(err, lease.ErrLost) || w.get("job").Owner != "" {
-			t.Errorf("Run: %v, the record %+v", err, w.get("job"))
+		if !errors.Is(err, errJob) || errors.Is(err, lease.ErrLost) || w.Get("job").Owner != "" {
+			t.Errorf("Run: %v, the record %+v", err, w.Get("job"))
 		}
 	})
 }
 
 func TestRunPanics(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
+		n := w.Node(lease.Options{})
 		defer func() {
 			if p := recover(); p != "boom" {
 				t.Errorf("recovered %v", p)
 			}
-			if w.get("job").Owner != "" {
-				t.Errorf("the record after the panic: %+v", w.get("job"))
+			if w.Get("job").Owner != "" {
+				t.Errorf("the record after the panic: %+v", w.Get("job"))
 			}
 		}()
 		_ = n.Run(t.Context(), "job", func(context.Context, *lease.Lease) error { panic("boom") })
@@ -76,33 +77,33 @@ func TestRunPanics(t *testing.T) {
 
 func TestRunLost(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
+		n := w.Node(lease.Options{})
 		err := n.Run(t.Context(), "job", func(ctx context.Context, l *lease.Lease) error {
-			n.outage.StartRefusing(errRefused)
+			n.Outage.StartRefusing(errRefused)
 			<-ctx.Done()
 			var lost *lease.LostError
 			if err := context.Cause(ctx); !errors.As(err, &lost) || lost.Cause != lease.CauseOutage {
 				t.Errorf("the context's cause: %v", err)
 			}
-			n.outage.End()
+			n.Outage.End()
 			return errJob
 		})
 		var lost *lease.LostError
 		if !errors.Is(err, errJob) || !errors.Is(err, lease.ErrLost) || !errors.As(err, &lost) || lost.Cause != lease.CauseOutage {
 			t.Errorf("Run: %v", err)
 		}
-		if w.get("job").Owner != "" {
-			t.Errorf("the record: %+v", w.get("job"))
+		if w.Get("job").Owner != "" {
+			t.Errorf("the record: %+v", w.Get("job"))
 		}
 	})
 }
 
 func TestRunNotAcquired(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.node(lease.Options{}).acquire("job")
+		w.Node(lease.Options{}).Take("job")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		err := w.node(lease.Options{}).Run(ctx, "job", func(context.Context, *lease.Lease) error {
+		err := w.Node(lease.Options{}).Run(ctx, "job", func(context.Context, *lease.Lease) error {
 			t.Error("called without the lease")
 			return nil
 		})
@@ -115,7 +116,7 @@ func TestRunNotAcquired(t *testing.T) {
 // Closing the manager under Run ends the work, and Run says so.
 func TestRunClosed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
+		n := w.Node(lease.Options{})
 		done := make(chan error)
 		go func() {
 			done <- n.Run(t.Context(), "job", func(ctx context.Context, _ *lease.Lease) error {

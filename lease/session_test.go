@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -15,8 +16,8 @@ import (
 
 func TestSessionKeepsManyWithOneWrite(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		s := n.open()
+		n := w.Node(lease.Options{})
+		s := n.Open()
 		var leases []*lease.Lease
 		for i := range 1000 {
 			l, err := s.Acquire(t.Context(), fmt.Sprintf("shard/%d", i))
@@ -25,9 +26,9 @@ func TestSessionKeepsManyWithOneWrite(t *testing.T) {
 			}
 			leases = append(leases, l)
 		}
-		before := n.net.Count(faulty.Put)
+		before := n.Net.Count(faulty.Put)
 		time.Sleep(time.Hour)
-		if got := n.net.Count(faulty.Put) - before; got < 720 || got > 900 {
+		if got := n.Net.Count(faulty.Put) - before; got < 720 || got > 900 {
 			t.Errorf("%d writes in an hour, want one every 4 to 5 s", got)
 		}
 		for _, l := range leases {
@@ -37,18 +38,18 @@ func TestSessionKeepsManyWithOneWrite(t *testing.T) {
 		}
 		valid(t, leases[999])
 
-		before = n.net.Count(faulty.Put)
+		before = n.Net.Count(faulty.Put)
 		release(t, leases[0])
-		if got := n.net.Count(faulty.Put) - before; got != 1 || w.get("shard/0").Owner != "" {
-			t.Errorf("a release took %d writes and left %+v", got, w.get("shard/0"))
+		if got := n.Net.Count(faulty.Put) - before; got != 1 || w.Get("shard/0").Owner != "" {
+			t.Errorf("a release took %d writes and left %+v", got, w.Get("shard/0"))
 		}
 		valid(t, leases[1])
 
-		before = n.net.Count(faulty.Put)
+		before = n.Net.Count(faulty.Put)
 		if err := s.Close(t.Context()); err != nil {
 			t.Errorf("Close: %v", err)
 		}
-		if got := n.net.Count(faulty.Put) - before; got != 1 {
+		if got := n.Net.Count(faulty.Put) - before; got != 1 {
 			t.Errorf("closing the session took %d writes", got)
 		}
 		for _, l := range leases {
@@ -57,10 +58,10 @@ func TestSessionKeepsManyWithOneWrite(t *testing.T) {
 			}
 		}
 		lostWith(t, leases[500], lease.CauseReleased)
-		if l, err := w.node(lease.Options{}).TryAcquire(t.Context(), "shard/500"); err != nil || l.Token() <= leases[500].Token() {
+		if l, err := w.Node(lease.Options{}).TryAcquire(t.Context(), "shard/500"); err != nil || l.Token() <= leases[500].Token() {
 			t.Errorf("the name after its session was closed: %v, %v", l, err)
 		}
-		if why := w.get("shard/500").Past[0].Why; why != "session ended" {
+		if why := w.Get("shard/500").Past[0].Why; why != "session ended" {
 			t.Errorf("the term ended by %q", why)
 		}
 	})
@@ -68,12 +69,12 @@ func TestSessionKeepsManyWithOneWrite(t *testing.T) {
 
 func TestSessionLossEndsAll(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		s := n.open()
-		a, b := n.under(s, "a"), n.under(s, "b")
-		own := n.acquire("own")
+		n := w.Node(lease.Options{})
+		s := n.Open()
+		a, b := n.Under(s, "a"), n.Under(s, "b")
+		own := n.Take("own")
 		events := a.Events()
-		n.outage.StartRefusing(errRefused)
+		n.Outage.StartRefusing(errRefused)
 		time.Sleep(validity)
 		lostWith(t, a, lease.CauseOutage)
 		lostWith(t, b, lease.CauseOutage)
@@ -91,8 +92,8 @@ func TestSessionLossEndsAll(t *testing.T) {
 		if _, err := s.Acquire(t.Context(), "c"); !errors.Is(err, lease.ErrLost) {
 			t.Errorf("Acquire under a session that is lost: %v", err)
 		}
-		n.outage.End()
-		if next := n.under(n.open(), "a"); next.Token() <= a.Token() {
+		n.Outage.End()
+		if next := n.Under(n.Open(), "a"); next.Token() <= a.Token() {
 			t.Errorf("token %d after %d", next.Token(), a.Token())
 		}
 	})
@@ -102,13 +103,13 @@ func TestSessionLossEndsAll(t *testing.T) {
 func TestSessionIsFencedBeforeItsLeasesAreTaken(t *testing.T) {
 	for _, ageless := range []bool{false, true} {
 		inWorld(t, func(t *testing.T, w *world) {
-			w.ageless = ageless
-			n, taker := w.node(lease.Options{}), w.node(lease.Options{})
-			s := n.open()
-			a, b := n.under(s, "a"), n.under(s, "b")
-			wait := taker.acquiring(t.Context(), "a")
+			w.Ageless = ageless
+			n, taker := w.Node(lease.Options{}), w.Node(lease.Options{})
+			s := n.Open()
+			a, b := n.Under(s, "a"), n.Under(s, "b")
+			wait := taker.Acquiring(t.Context(), "a")
 			late := 4 * ttl
-			n.plan(func(op faulty.Op) faulty.Fault {
+			n.Plan(func(op faulty.Op) faulty.Fault {
 				if op.Kind == faulty.Put {
 					return faulty.Fault{ApplyLate: late, Silent: true}
 				}
@@ -116,7 +117,7 @@ func TestSessionIsFencedBeforeItsLeasesAreTaken(t *testing.T) {
 			})
 			start := time.Now()
 			// The session was written at 0 at the latest. Who only polls sees its death a TTL after its last look, at worst.
-			next := wait.wait(t, start, 2*ttl+time.Millisecond)
+			next := wait.Wait(t, start, 2*ttl+time.Millisecond)
 			if d := time.Since(start); d < ttl {
 				t.Errorf("taken after %v", d)
 			}
@@ -126,7 +127,7 @@ func TestSessionIsFencedBeforeItsLeasesAreTaken(t *testing.T) {
 				t.Errorf("token %d after %d", next.Token(), a.Token())
 			}
 			time.Sleep(5 * ttl)
-			if rec := w.get(s.Key()); rec.Owner != "" || rec.Past[0].Why != "expired" {
+			if rec := w.Get(s.Key()); rec.Owner != "" || rec.Past[0].Why != "expired" {
 				t.Errorf("the session's record after the late renewal: %+v", rec)
 			}
 			if _, err := taker.TryAcquire(t.Context(), "b"); err != nil {
@@ -139,34 +140,34 @@ func TestSessionIsFencedBeforeItsLeasesAreTaken(t *testing.T) {
 // Who waits for a name that a session keeps watches the name, and looks at the session every third of the TTL.
 func TestSessionCloseIsNoticedByWaiters(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		s := n.open()
-		n.under(s, "a")
-		wait := w.node(lease.Options{}).acquiring(t.Context(), "a")
+		n := w.Node(lease.Options{})
+		s := n.Open()
+		n.Under(s, "a")
+		wait := w.Node(lease.Options{}).Acquiring(t.Context(), "a")
 		time.Sleep(time.Minute)
-		wait.pending(t)
+		wait.Pending(t)
 		start := time.Now()
 		if err := s.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		wait.wait(t, start, ttl/3)
+		wait.Wait(t, start, ttl/3)
 	})
 }
 
 // Releasing one lease of a session is noticed at once.
 func TestSessionLeaseHandOverLatency(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.under(n.open(), "a")
-		other := w.node(lease.Options{})
-		otherSession := other.open()
+		n := w.Node(lease.Options{})
+		l := n.Under(n.Open(), "a")
+		other := w.Node(lease.Options{})
+		otherSession := other.Open()
 		got := make(chan *lease.Lease)
 		go func() {
 			l, err := otherSession.Acquire(t.Context(), "a")
 			if err != nil {
 				t.Error(err)
 			}
-			other.w.acquired(other, l)
+			other.World.Acquired(l)
 			got <- l
 		}()
 		time.Sleep(time.Minute)
@@ -182,9 +183,9 @@ func TestSessionLeaseHandOverLatency(t *testing.T) {
 // A session that ends while a claim is under way takes the claim with it.
 func TestSessionEndsDuringClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		s := n.open()
-		n.plan(once(faulty.Fault{ReplyDelay: 2 * time.Second}, claims("a")))
+		n := w.Node(lease.Options{})
+		s := n.Open()
+		n.Plan(leasetest.Once(faulty.Fault{ReplyDelay: 2 * time.Second}, leasetest.Claims("a")))
 		done := make(chan error)
 		go func() {
 			_, err := s.Acquire(context.Background(), "a")
@@ -198,7 +199,7 @@ func TestSessionEndsDuringClaim(t *testing.T) {
 		if err := <-done; !errors.As(err, &lost) || lost.Cause != lease.CauseReleased {
 			t.Errorf("Acquire: %v", err)
 		}
-		if _, err := w.node(lease.Options{}).TryAcquire(t.Context(), "a"); err != nil {
+		if _, err := w.Node(lease.Options{}).TryAcquire(t.Context(), "a"); err != nil {
 			t.Errorf("the name afterwards: %v", err)
 		}
 	})
@@ -207,9 +208,9 @@ func TestSessionEndsDuringClaim(t *testing.T) {
 // The session's validity is looked at when the claim has landed, however the keeper fares.
 func TestSessionExpiresDuringClaim(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		s := n.open()
-		n.plan(once(faulty.Fault{ReplyDelay: 4 * time.Second}, claims("a")))
+		n := w.Node(lease.Options{})
+		s := n.Open()
+		n.Plan(leasetest.Once(faulty.Fault{ReplyDelay: 4 * time.Second}, leasetest.Claims("a")))
 		done := make(chan error)
 		go func() {
 			l, err := s.Acquire(context.Background(), "a")
@@ -219,7 +220,7 @@ func TestSessionExpiresDuringClaim(t *testing.T) {
 			done <- err
 		}()
 		synctest.Wait()
-		n.clk.Jump(time.Hour) // suspended; the answer comes before anything else runs
+		n.Clk.Jump(time.Hour) // suspended; the answer comes before anything else runs
 		if err := <-done; !errors.Is(err, lease.ErrLost) {
 			t.Errorf("Acquire: %v", err)
 		}
@@ -228,30 +229,30 @@ func TestSessionExpiresDuringClaim(t *testing.T) {
 
 func TestSessionSlowToOpen(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		start, lost := time.Now(), once(faulty.Fault{LoseReply: true}, kind(faulty.Put))
-		n.plan(func(op faulty.Op) faulty.Fault {
+		n := w.Node(lease.Options{})
+		start, lost := time.Now(), leasetest.Once(faulty.Fault{LoseReply: true}, leasetest.Kind(faulty.Put))
+		n.Plan(func(op faulty.Op) faulty.Fault {
 			if op.Kind == faulty.Get && time.Since(start) < validity {
 				return faulty.Fault{Err: errRefused}
 			}
 			return lost(op)
 		})
-		s := n.open() // the first one is known too late to be of use: another one is made
+		s := n.Open() // the first one is known too late to be of use: another one is made
 		if err := s.Check(); err != nil {
 			t.Error(err)
 		}
-		valid(t, n.under(s, "a"))
+		valid(t, n.Under(s, "a"))
 	})
 }
 
 func TestSessionEvents(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		s := n.open()
+		n := w.Node(lease.Options{})
+		s := n.Open()
 		events := s.Events()
-		n.outage.StartRefusing(errRefused)
+		n.Outage.StartRefusing(errRefused)
 		time.Sleep(6 * time.Second)
-		n.outage.End()
+		n.Outage.End()
 		time.Sleep(6 * time.Second)
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -265,36 +266,36 @@ func TestSessionEvents(t *testing.T) {
 // A lease of a session doesn't keep a long history in memory; its release and its hand-over keep it in the record.
 func TestSessionLeaseKeepsHistoryAndData(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
+		n := w.Node(lease.Options{})
 		for range store.MaxPast + 2 {
-			release(t, n.acquire("job"))
+			release(t, n.Take("job"))
 		}
-		rec := w.get("job")
+		rec := w.Get("job")
 		rec.Data = []byte("the primitive's own")
-		if _, err := w.db.Open().Put(t.Context(), rec); err != nil {
+		if _, err := w.DB.Open().Put(t.Context(), rec); err != nil {
 			t.Fatal(err)
 		}
-		s := n.open()
+		s := n.Open()
 		for name, leave := range map[string]func(l *lease.Lease) error{
 			"released":         func(l *lease.Lease) error { return l.Release(t.Context()) },
 			"handed over to x": func(l *lease.Lease) error { return l.HandOver(t.Context(), "x") },
 		} {
-			n.plan(nil)
-			l := n.under(s, "job")
-			n.plan(once(faulty.Fault{Err: errRefused}, kind(faulty.Get))) // the read is tried again
+			n.Plan(nil)
+			l := n.Under(s, "job")
+			n.Plan(leasetest.Once(faulty.Fault{Err: errRefused}, leasetest.Kind(faulty.Get))) // the read is tried again
 			if err := leave(l); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			rec = w.get("job")
+			rec = w.Get("job")
 			if len(rec.Past) != store.MaxPast || rec.Past[0].Why != name || rec.Past[0].Token != l.Token() || string(rec.Data) != "the primitive's own" {
 				t.Errorf("%s: %+v", name, rec)
 			}
 			time.Sleep(ttl)
 		}
-		gone := n.under(s, "job")
-		w.wipe("job")
+		gone := n.Under(s, "job")
+		w.Wipe("job")
 		release(t, gone)
-		if rec := w.get("job"); rec.Version != "" {
+		if rec := w.Get("job"); rec.Version != "" {
 			t.Errorf("the release of a name that was deleted wrote %+v", rec)
 		}
 	})
@@ -304,16 +305,16 @@ func TestSessionLeaseKeepsHistoryAndData(t *testing.T) {
 // both be valid until then, nor the first for ever.
 func TestSessionTakesANameAgainBeforeItIsToldOfTheBreak(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a := w.node(lease.Options{})
-		s := a.open()
-		first := a.under(s, "job")
-		w.unsafe = true // as the operator wants it
+		a := w.Node(lease.Options{})
+		s := a.Open()
+		first := a.Under(s, "job")
+		w.Unsafe = true // as the operator wants it
 		e := lease.EndTerm{Token: first.Token(), By: "operator", Grace: 20 * time.Millisecond}
-		if _, err := newManager(t, w.db.Open()).Break(t.Context(), "job", e); err != nil {
+		if _, err := newManager(t, w.DB.Open()).Break(t.Context(), "job", e); err != nil {
 			t.Fatal(err)
 		}
-		second := a.under(s, "job")
-		w.unsafe = false
+		second := a.Under(s, "job")
+		w.Unsafe = false
 		lostWith(t, first, lease.CauseTaken)
 		time.Sleep(time.Minute)
 		valid(t, second)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -25,18 +26,18 @@ func TestSessionLeaseIsLetGoForCertain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{})
-				s := n.open()
-				l := n.under(s, "job")
-				n.plan(plan)
+				n := w.Node(lease.Options{})
+				s := n.Open()
+				l := n.Under(s, "job")
+				n.Plan(plan)
 				start := time.Now()
 				if err := l.Release(t.Context()); err == nil || time.Since(start) > ttl/3+time.Millisecond {
 					t.Errorf("Release: %v after %v", err, time.Since(start))
 				}
 				time.Sleep(time.Hour)
-				n.plan(nil)
+				n.Plan(nil)
 				start = time.Now()
-				next := w.node(lease.Options{}).acquiring(t.Context(), "job").wait(t, start, ttl/3)
+				next := w.Node(lease.Options{}).Acquiring(t.Context(), "job").Wait(t, start, ttl/3)
 				rises(t, "released", l, next)
 				if err := s.Check(); err != nil {
 					t.Errorf("the session: %v", err)
@@ -57,22 +58,22 @@ func TestSessionClaimGivenUpIsSettled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{})
-				s := n.open()
-				n.plan(once(fault, claims("job")))
+				n := w.Node(lease.Options{})
+				s := n.Open()
+				n.Plan(leasetest.Once(fault, leasetest.Claims("job")))
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				if _, err := s.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
 					t.Fatalf("Acquire: %v", err)
 				}
 				time.Sleep(2 * time.Minute)
-				if rec := w.get("job"); rec.Owner != "" {
+				if rec := w.Get("job"); rec.Owner != "" {
 					t.Errorf("kept for ever: %+v", rec)
 				}
 				if err := s.Check(); err != nil {
 					t.Errorf("the session: %v", err)
 				}
-				if _, err := w.node(lease.Options{}).TryAcquire(t.Context(), "job"); err != nil {
+				if _, err := w.Node(lease.Options{}).TryAcquire(t.Context(), "job"); err != nil {
 					t.Error(err)
 				}
 			})
@@ -92,21 +93,21 @@ func TestSettlingEndsWithTheSession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{})
-				s := n.open()
-				l := n.under(s, "job")
-				n.plan(func(op faulty.Op) faulty.Fault { return faulty.Fault{Drop: op.Key == "job"} })
+				n := w.Node(lease.Options{})
+				s := n.Open()
+				l := n.Under(s, "job")
+				n.Plan(func(op faulty.Op) faulty.Fault { return faulty.Fault{Drop: op.Key == "job"} })
 				if err := l.Release(t.Context()); !errors.Is(err, store.ErrUnknownOutcome) {
 					t.Errorf("Release: %v", err)
 				}
 				end(t, n, s)
 				time.Sleep(2 * ttl)
-				requests := n.net.Count(faulty.Put) + n.net.Count(faulty.Get)
+				requests := n.Net.Count(faulty.Put) + n.Net.Count(faulty.Get)
 				time.Sleep(time.Hour)
-				if got := n.net.Count(faulty.Put) + n.net.Count(faulty.Get); got != requests {
+				if got := n.Net.Count(faulty.Put) + n.Net.Count(faulty.Get); got != requests {
 					t.Errorf("%d requests go on", got-requests)
 				}
-				if next, err := w.node(lease.Options{}).TryAcquire(t.Context(), "job"); err != nil || next.Token() <= l.Token() {
+				if next, err := w.Node(lease.Options{}).TryAcquire(t.Context(), "job"); err != nil || next.Token() <= l.Token() {
 					t.Errorf("the name afterwards: %v", err)
 				}
 			})
@@ -117,19 +118,19 @@ func TestSettlingEndsWithTheSession(t *testing.T) {
 // What has come of a release in the background is remembered: the next try takes the name by one write.
 func TestWhatWasSettledIsRemembered(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.under(n.open(), "job")
-		n.plan(func(op faulty.Op) faulty.Fault { return faulty.Fault{Drop: op.Key == "job"} })
+		n := w.Node(lease.Options{})
+		l := n.Under(n.Open(), "job")
+		n.Plan(func(op faulty.Op) faulty.Fault { return faulty.Fault{Drop: op.Key == "job"} })
 		if err := l.Release(t.Context()); !errors.Is(err, store.ErrUnknownOutcome) {
 			t.Errorf("Release: %v", err)
 		}
-		n.plan(nil)
+		n.Plan(nil)
 		time.Sleep(ttl)
-		gets, puts := n.net.Count(faulty.Get), n.net.Count(faulty.Put)
+		gets, puts := n.Net.Count(faulty.Get), n.Net.Count(faulty.Put)
 		if _, err := n.TryAcquire(t.Context(), "job"); err != nil {
 			t.Fatal(err)
 		}
-		if gets, puts = n.net.Count(faulty.Get)-gets, n.net.Count(faulty.Put)-puts; gets != 0 || puts != 1 {
+		if gets, puts = n.Net.Count(faulty.Get)-gets, n.Net.Count(faulty.Put)-puts; gets != 0 || puts != 1 {
 			t.Errorf("%d reads and %d writes, want one write", gets, puts)
 		}
 	})

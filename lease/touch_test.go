@@ -98,7 +98,7 @@ func inShared(t *testing.T, f func(t *testing.T, w *world, st *shared, clk *cloc
 	t.Helper()
 	inWorld(t, func(t *testing.T, w *world) {
 		clk := clocktest.New(0)
-		st := &shared{Store: faulty.Wrap(w.db.Open(), nil), underWay: map[string]int{}, alone: map[string]bool{}}
+		st := &shared{Store: faulty.Wrap(w.DB.Open(), nil), underWay: map[string]int{}, alone: map[string]bool{}}
 		m, err := lease.NewManager(st, lease.Options{TTL: ttl, Attempt: attempt, Clock: clk})
 		if err != nil {
 			t.Fatal(err)
@@ -191,8 +191,8 @@ func TestATouchThatFailsIsTriedAgain(t *testing.T) {
 // A touch meets what an outsider did to the record.
 func TestATouchMeetsAnOutsider(t *testing.T) {
 	for name, outsider := range map[string]func(w *world){
-		"deletes it": func(w *world) { w.wipe("job") },
-		"takes it":   func(w *world) { w.edit("job", func(r *store.Record) { r.Owner = "other" }) },
+		"deletes it": func(w *world) { w.Wipe("job") },
+		"takes it":   func(w *world) { w.Edit("job", func(r *store.Record) { r.Owner = "other" }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inShared(t, func(t *testing.T, w *world, st *shared, _ *clocktest.Clock, s *lease.Session) {
@@ -202,7 +202,7 @@ func TestATouchMeetsAnOutsider(t *testing.T) {
 				time.Sleep(ttl / 4)
 				lostWith(t, l, lease.CauseTaken)
 				valid(t, beside)
-				if w.touch("beside"); beside.Check() != nil {
+				if touch(w, "beside"); beside.Check() != nil {
 					t.Error(beside.Check())
 				}
 				time.Sleep(ttl)
@@ -253,18 +253,18 @@ func TestATouchThatMeetsAnotherVersion(t *testing.T) {
 		job, beside := st.under(t, s, "job"), st.under(t, s, "beside")
 		time.Sleep(time.Millisecond) // so that no look is at the edge of what is counted
 		st.touched()
-		w.touch("job")
+		touch(w, "job")
 		time.Sleep(ttl / 4)
 		got := st.touched()
 		if slices.Sort(got); !slices.Equal(got, []string{"beside", "job", "job"}) {
 			t.Errorf("touched: %v", got)
 		}
 		valid(t, job)
-		w.edit("beside", func(r *store.Record) { r.Owner = "other" })
-		others := w.get("beside")
+		w.Edit("beside", func(r *store.Record) { r.Owner = "other" })
+		others := w.Get("beside")
 		time.Sleep(ttl / 4)
 		lostWith(t, beside, lease.CauseTaken)
-		if now := w.get("beside"); now.Version != others.Version {
+		if now := w.Get("beside"); now.Version != others.Version {
 			t.Errorf("%+v was written after %+v", now, others)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -22,15 +23,15 @@ func TestTTLOfOneHold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{TTL: c.of})
-				plain := n.acquire("plain")
+				n := w.Node(lease.Options{TTL: c.of})
+				plain := n.Take("plain")
 				l, err := n.Acquire(t.Context(), "job", lease.WithTTL(c.one))
 				if err != nil {
 					t.Fatal(err)
 				}
-				w.acquired(n, l)
-				if rec := w.get("job"); rec.TTL != c.one || w.get("plain").TTL != c.of || n.TTL() != c.of {
-					t.Errorf("records with TTLs of %v and %v; want %v and %v", rec.TTL, w.get("plain").TTL, c.one, c.of)
+				w.Acquired(l)
+				if rec := w.Get("job"); rec.TTL != c.one || w.Get("plain").TTL != c.of || n.TTL() != c.of {
+					t.Errorf("records with TTLs of %v and %v; want %v and %v", rec.TTL, w.Get("plain").TTL, c.one, c.of)
 				}
 				if got, want := l.Left(), c.one*8/10; got != want {
 					t.Errorf("valid for %v, want %v", got, want)
@@ -40,8 +41,8 @@ func TestTTLOfOneHold(t *testing.T) {
 				}
 
 				var puts atomic.Int64
-				n.plan(func(op faulty.Op) faulty.Fault {
-					if claims("job")(op) {
+				n.Plan(func(op faulty.Op) faulty.Fault {
+					if leasetest.Claims("job")(op) {
 						puts.Add(1)
 					}
 					return faulty.Fault{}
@@ -52,18 +53,18 @@ func TestTTLOfOneHold(t *testing.T) {
 				}
 				valid(t, l)
 
-				wait := w.node(lease.Options{TTL: c.of}).acquiring(t.Context(), "job")
-				renewed := w.get("job")
-				for w.get("job").Version == renewed.Version {
+				wait := w.Node(lease.Options{TTL: c.of}).Acquiring(t.Context(), "job")
+				renewed := w.Get("job")
+				for w.Get("job").Version == renewed.Version {
 					time.Sleep(time.Millisecond)
 				}
 				start := time.Now() // of the last renewal
-				n.outage.StartRefusing(errRefused)
+				n.Outage.StartRefusing(errRefused)
 				time.Sleep(c.one*8/10 - 2*time.Millisecond)
 				valid(t, l)
 				time.Sleep(2 * time.Millisecond)
 				lostWith(t, l, lease.CauseOutage)
-				next := wait.wait(t, start, c.one+time.Millisecond)
+				next := wait.Wait(t, start, c.one+time.Millisecond)
 				if took := time.Since(start); took < c.one-time.Millisecond || next.Token() <= l.Token() {
 					t.Errorf("taken after %v under token %d, want it after %v", took, next.Token(), c.one)
 				}
@@ -75,14 +76,14 @@ func TestTTLOfOneHold(t *testing.T) {
 // TryAcquire and Run take it, too, and 0 is the manager's.
 func TestTTLOfEachCall(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
+		n := w.Node(lease.Options{})
 		l, err := n.TryAcquire(t.Context(), "job", lease.WithTTL(time.Minute))
-		if err != nil || w.get("job").TTL != time.Minute {
-			t.Errorf("TryAcquire: %v, %v, %+v", l, err, w.get("job"))
+		if err != nil || w.Get("job").TTL != time.Minute {
+			t.Errorf("TryAcquire: %v, %v, %+v", l, err, w.Get("job"))
 		}
 		release(t, l)
 		err = n.Run(t.Context(), "job", func(context.Context, *lease.Lease) error {
-			if got := w.get("job").TTL; got != 2*time.Minute {
+			if got := w.Get("job").TTL; got != 2*time.Minute {
 				t.Errorf("Run: a TTL of %v", got)
 			}
 			return nil
@@ -90,8 +91,8 @@ func TestTTLOfEachCall(t *testing.T) {
 		if err != nil {
 			t.Errorf("Run: %v", err)
 		}
-		if l, err = n.Acquire(t.Context(), "job", lease.WithTTL(0)); err != nil || w.get("job").TTL != ttl {
-			t.Errorf("a TTL of 0: %v, %v, %+v", l, err, w.get("job"))
+		if l, err = n.Acquire(t.Context(), "job", lease.WithTTL(0)); err != nil || w.Get("job").TTL != ttl {
+			t.Errorf("a TTL of 0: %v, %v, %+v", l, err, w.Get("job"))
 		}
 	})
 }
@@ -99,9 +100,9 @@ func TestTTLOfEachCall(t *testing.T) {
 // What the manager's options say of a renewal in seconds stands; a TTL that it doesn't fit is refused, without a request.
 func TestTTLOfOneHoldIsChecked(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{Renew: 5 * time.Second})
-		s := n.open()
-		before := n.net.Count(faulty.Get) + n.net.Count(faulty.Put)
+		n := w.Node(lease.Options{Renew: 5 * time.Second})
+		s := n.Open()
+		before := n.Net.Count(faulty.Get) + n.Net.Count(faulty.Put)
 		for _, c := range []struct {
 			ttl  time.Duration
 			says string
@@ -130,7 +131,7 @@ func TestTTLOfOneHoldIsChecked(t *testing.T) {
 				t.Errorf("%s under a session: %v, %v", call, l, err)
 			}
 		}
-		if n.net.Count(faulty.Get)+n.net.Count(faulty.Put) != before {
+		if n.Net.Count(faulty.Get)+n.Net.Count(faulty.Put) != before {
 			t.Error("the store was asked about a TTL that is refused")
 		}
 	})
@@ -139,24 +140,24 @@ func TestTTLOfOneHoldIsChecked(t *testing.T) {
 // A claim with a TTL of its own that is given up is settled by that TTL, not by the manager's.
 func TestTTLOfAClaimThatIsGivenUp(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n, other := w.node(lease.Options{}), w.node(lease.Options{})
-		n.plan(once(faulty.Fault{LoseReply: true, Silent: true}, claims("job")))
+		n, other := w.Node(lease.Options{}), w.Node(lease.Options{})
+		n.Plan(leasetest.Once(faulty.Fault{LoseReply: true, Silent: true}, leasetest.Claims("job")))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		start := time.Now()
 		if l, err := n.Acquire(ctx, "job", lease.WithTTL(time.Second)); err == nil {
 			t.Fatalf("acquired %v", l)
 		}
-		n.outage.Start()
-		other.acquiring(t.Context(), "job").wait(t, start, time.Second+time.Millisecond)
+		n.Outage.Start()
+		other.Acquiring(t.Context(), "job").Wait(t, start, time.Second+time.Millisecond)
 	})
 }
 
 func TestSessionLeft(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		s := n.open()
-		l := n.under(s, "job")
+		n := w.Node(lease.Options{})
+		s := n.Open()
+		l := n.Under(s, "job")
 		if s.Left() != validity || l.Left() != validity {
 			t.Errorf("%v left of the session, %v of its lease, want %v", s.Left(), l.Left(), validity)
 		}
@@ -165,7 +166,7 @@ func TestSessionLeft(t *testing.T) {
 			t.Errorf("%v left of the session, %v of its lease after a second", s.Left(), l.Left())
 		}
 		time.Sleep(time.Hour)
-		n.outage.StartRefusing(errRefused)
+		n.Outage.StartRefusing(errRefused)
 		left := s.Left()
 		if left <= validity-ttl/3-time.Second || left > validity {
 			t.Errorf("%v left of a session that is renewed", left)
@@ -178,9 +179,9 @@ func TestSessionLeft(t *testing.T) {
 		if s.Left() != 0 || !errors.Is(s.Check(), lease.ErrLost) || l.Left() != 0 {
 			t.Errorf("%v left after the end, %v left of its lease", s.Left(), l.Left())
 		}
-		n.outage.End()
+		n.Outage.End()
 
-		next := n.open()
+		next := n.Open()
 		if err := next.Close(t.Context()); err != nil || next.Left() != 0 {
 			t.Errorf("%v left of a session that was closed: %v", next.Left(), err)
 		}
@@ -189,18 +190,18 @@ func TestSessionLeft(t *testing.T) {
 
 func TestSessionRun(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		s := n.open()
+		n := w.Node(lease.Options{})
+		s := n.Open()
 		err := s.Run(t.Context(), "job", func(ctx context.Context, l *lease.Lease) error {
 			time.Sleep(time.Minute)
 			valid(t, l)
-			if rec := w.get("job"); ctx.Err() != nil || rec.Owner != n.Holder() || rec.Session != s.Key() {
+			if rec := w.Get("job"); ctx.Err() != nil || rec.Owner != n.Holder() || rec.Session != s.Key() {
 				t.Errorf("context %v, record %+v", ctx.Err(), rec)
 			}
 			return errJob
 		})
-		if err == nil || err.Error() != errJob.Error() || w.get("job").Owner != "" {
-			t.Errorf("Run: %v, the record %+v", err, w.get("job"))
+		if err == nil || err.Error() != errJob.Error() || w.Get("job").Owner != "" {
+			t.Errorf("Run: %v, the record %+v", err, w.Get("job"))
 		}
 		if err := s.Check(); err != nil {
 			t.Errorf("the session after Run: %v", err)
@@ -208,7 +209,7 @@ func TestSessionRun(t *testing.T) {
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		w.node(lease.Options{}).acquire("taken")
+		w.Node(lease.Options{}).Take("taken")
 		err = s.Run(ctx, "taken", func(context.Context, *lease.Lease) error { t.Error("called without the lease"); return nil })
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, lease.ErrHeld) {
 			t.Errorf("Run of a name that is held: %v", err)
@@ -223,22 +224,22 @@ func TestSessionRunLost(t *testing.T) {
 		cause lease.Cause
 	}{
 		"the session": {func(_ *testing.T, _ *world, n *node, _ *lease.Session, _ *lease.Lease) {
-			n.outage.StartRefusing(errRefused)
+			n.Outage.StartRefusing(errRefused)
 		}, lease.CauseOutage},
 		"its lease": {func(t *testing.T, w *world, _ *node, _ *lease.Session, l *lease.Lease) {
-			if _, err := newManager(t, w.db.Open()).Break(t.Context(), l.Name(), lease.EndTerm{Token: l.Token(), By: "ada"}); err != nil {
+			if _, err := newManager(t, w.DB.Open()).Break(t.Context(), l.Name(), lease.EndTerm{Token: l.Token(), By: "ada"}); err != nil {
 				t.Error(err)
 			}
 		}, lease.CauseBroken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{})
-				s := n.open()
+				n := w.Node(lease.Options{})
+				s := n.Open()
 				err := s.Run(t.Context(), "job", func(ctx context.Context, l *lease.Lease) error {
 					c.end(t, w, n, s, l)
 					<-ctx.Done()
-					n.outage.End()
+					n.Outage.End()
 					return context.Cause(ctx)
 				})
 				var lost *lease.LostError

@@ -52,20 +52,20 @@ func (k *kennel) quiet(t *testing.T) {
 func TestWatchdogBitesBeforeOthersStart(t *testing.T) {
 	for _, rate := range []float64{1, 0.9, 1.1} { // of the holder's clock
 		inWorld(t, func(t *testing.T, w *world) {
-			n, other := w.node(lease.Options{}), w.node(lease.Options{})
-			n.clk.SetRate(rate)
-			other.clk.SetRate(2 - rate)
+			n, other := w.Node(lease.Options{}), w.Node(lease.Options{})
+			n.Clk.SetRate(rate)
+			other.Clk.SetRate(2 - rate)
 			var k kennel
-			k.watch(n.acquire("job"))
-			wait := other.acquiring(t.Context(), "job")
+			k.watch(n.Take("job"))
+			wait := other.Acquiring(t.Context(), "job")
 			time.Sleep(time.Hour)
 			k.quiet(t)
-			n.outage.Start()
+			n.Outage.Start()
 			start := time.Now()
-			wait.wait(t, start, 2*ttl)
+			wait.Wait(t, start, 2*ttl)
 			k.bitten(t, lease.CauseOutage)
-			if took := k.at.Sub(start); took > time.Duration(float64(validity)/rate)+time.Millisecond || k.at.After(wait.at) {
-				t.Errorf("rate %v: bitten after %v, the name was taken after %v", rate, took, wait.at.Sub(start))
+			if took := k.at.Sub(start); took > time.Duration(float64(validity)/rate)+time.Millisecond || k.at.After(wait.At) {
+				t.Errorf("rate %v: bitten after %v, the name was taken after %v", rate, took, wait.At.Sub(start))
 			}
 		})
 	}
@@ -83,15 +83,15 @@ func TestWatchdogLetsGo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{})
-				l := n.acquire("job")
+				n := w.Node(lease.Options{})
+				l := n.Take("job")
 				var k kennel
 				stop := k.watch(l)
 				leave(t, l, stop)
 				if stop() {
 					t.Error("it was still there")
 				}
-				n.outage.Start()
+				n.Outage.Start()
 				time.Sleep(time.Hour)
 				k.watch(l) // after the end
 				synctest.Wait()
@@ -108,21 +108,21 @@ func TestWatchdogLetsGo(t *testing.T) {
 // A process that was stopped past its lease is bitten when it goes on, and not before: that is what a watchdog can't do.
 func TestWatchdogOfAProcessThatWasStopped(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
+		n := w.Node(lease.Options{})
 		var k kennel
-		k.watch(n.acquire("job"))
-		n.clk.Pause()
+		k.watch(n.Take("job"))
+		n.Clk.Pause()
 		time.Sleep(time.Hour)
 		k.quiet(t)
-		n.clk.Resume()
+		n.Clk.Resume()
 		time.Sleep(time.Millisecond)
 		k.bitten(t, lease.CauseExpired)
 	})
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
+		n := w.Node(lease.Options{})
 		var k kennel
-		k.watch(n.acquire("job"))
-		n.clk.Jump(time.Hour) // suspended, with the machine
+		k.watch(n.Take("job"))
+		n.Clk.Jump(time.Hour) // suspended, with the machine
 		time.Sleep(time.Millisecond)
 		k.bitten(t, lease.CauseExpired)
 	})
@@ -131,31 +131,31 @@ func TestWatchdogOfAProcessThatWasStopped(t *testing.T) {
 // Every end but a release is a loss; all that a session keeps goes with it.
 func TestWatchdogBitesAtEveryLoss(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
-		l := n.acquire("job")
+		n := w.Node(lease.Options{})
+		l := n.Take("job")
 		var k kennel
 		k.watch(l)
-		if _, err := newManager(t, w.db.Open()).Break(t.Context(), "job", lease.EndTerm{Token: l.Token(), By: "operator"}); err != nil {
+		if _, err := newManager(t, w.DB.Open()).Break(t.Context(), "job", lease.EndTerm{Token: l.Token(), By: "operator"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(ttl / 3)
 		k.bitten(t, lease.CauseBroken)
 
 		var session, kept, own kennel
-		s := n.open()
+		s := n.Open()
 		session.watch(s)
-		kept.watch(n.under(s, "a"))
-		own.watch(n.acquire("own"))
-		n.outage.Start()
+		kept.watch(n.Under(s, "a"))
+		own.watch(n.Take("own"))
+		n.Outage.Start()
 		time.Sleep(validity + time.Millisecond)
 		session.bitten(t, lease.CauseOutage)
 		kept.bitten(t, lease.CauseOutage)
 		own.bitten(t, lease.CauseOutage)
 	})
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.node(lease.Options{})
+		n := w.Node(lease.Options{})
 		var k kennel
-		k.watch(n.acquire("job"))
+		k.watch(n.Take("job"))
 		if err := n.Close(); err != nil {
 			t.Error(err)
 		}

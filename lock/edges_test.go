@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock/clocktest"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
-	"github.com/leasehold/leasehold/store/memory"
 )
 
 // A hundred shares of a semaphore are held at a time, and a hundredth place is nobody's in particular.
@@ -44,7 +44,7 @@ func TestTheFirstOfAFullLineIsServed(t *testing.T) {
 			granted <- err
 		}()
 		synctest.Wait()
-		w.edit(t, "licences", func(rec *store.Record) {
+		w.edit("licences", func(rec *store.Record) {
 			r, err := roster.Parse(*rec)
 			for i := range MaxShares - 2 {
 				r.Queue = append(r.Queue, roster.Entry{ID: fmt.Sprint(i), Session: p.Key(), Weight: 1})
@@ -53,13 +53,13 @@ func TestTheFirstOfAFullLineIsServed(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		if err := SetLimit(t.Context(), p.m, "licences", 3); err != nil {
+		if err := SetLimit(t.Context(), p.Manager(), "licences", 3); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-granted; err != nil {
 			t.Error(err)
 		}
-		if state, err := roster.StateOf(w.record(t, "licences")); err != nil || len(state.Held) != 2 || len(state.Waiting) != MaxShares-2 {
+		if state, err := roster.StateOf(w.Get("licences")); err != nil || len(state.Held) != 2 || len(state.Waiting) != MaxShares-2 {
 			t.Errorf("%d hold, %d wait, %v: want the first to be served while all others wait", len(state.Held), len(state.Waiting), err)
 		}
 	})
@@ -110,7 +110,7 @@ func TestADeadHolderBehindALiveOne(t *testing.T) {
 			}()
 			time.Sleep(ttl)
 			died := time.Now()
-			dead.die()
+			dead.Outage.Start()
 			select {
 			case at := <-got:
 				if took := at.Sub(died); took > ttl*4/3+time.Second {
@@ -175,7 +175,7 @@ func TestALimitSetToWhatItIs(t *testing.T) {
 		p := w.process(nil)
 		h, err := semaphore(t, p.Session, 2, false).TryAcquire(t.Context(), 1)
 		must(t, h, err)
-		if err := SetLimit(t.Context(), p.m, "licences", 2); err != nil {
+		if err := SetLimit(t.Context(), p.Manager(), "licences", 2); err != nil {
 			t.Fatal(err)
 		}
 		h, err = semaphore(t, p.Session, 10, false).TryAcquire(t.Context(), 1)
@@ -187,15 +187,16 @@ func TestALimitSetToWhatItIs(t *testing.T) {
 func TestASightingOfWhoHoldsTheNameAlone(t *testing.T) {
 	book := sightings.New(t.TempDir(), "store")
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, db: memory.NewDB(memory.Options{Clock: clocktest.New(0)}), ageless: true}
+		w := &world{World: leasetest.New(t)}
+		w.Ageless = true
 		p := w.process(nil)
-		if _, err := p.m.TryAcquire(t.Context(), "licences"); err != nil {
+		if _, err := p.Manager().TryAcquire(t.Context(), "licences"); err != nil {
 			t.Fatal(err)
 		}
-		p.die()
+		p.Outage.Start()
 		clk := clocktest.New(0) // of one machine
 		try := func() error {
-			st := faulty.Ageless(w.db.Open())
+			st := faulty.Ageless(w.DB.Open())
 			m, err := lease.NewManager(st, lease.Options{TTL: ttl, Clock: clk, Sightings: book})
 			if err != nil {
 				t.Fatal(err)

@@ -61,7 +61,7 @@ func TestSemaphoreOverABadNetwork(t *testing.T) {
 					wg.Go(func() {
 						for range 30 {
 							if p.Check() != nil { // a process that lost its session opens another one
-								s, err := p.m.OpenSession(t.Context())
+								s, err := p.Manager().OpenSession(t.Context())
 								if err != nil {
 									time.Sleep(time.Second)
 									continue
@@ -73,7 +73,7 @@ func TestSemaphoreOverABadNetwork(t *testing.T) {
 							}
 						}
 						if i == 0 {
-							p.die()
+							p.Outage.Start()
 						}
 					})
 				}
@@ -148,7 +148,7 @@ func TestGuardRefusesWhoLostItsShare(t *testing.T) {
 		p, q := w.process(nil), w.process(nil)
 		h, err := semaphore(t, p.Session, 1, true).Acquire(t.Context(), 1)
 		must(t, h, err)
-		p.die()
+		p.Outage.Start()
 		got, err := semaphore(t, q.Session, 1, true).Acquire(t.Context(), 1)
 		must(t, got, err)
 		var mark fence.Mark

@@ -46,10 +46,10 @@ func (p *proofs) now() (gone map[string]bool, told chan struct{}) {
 func (p *proofs) awaits(by *process, key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.awaited[by.m.Holder()] == nil {
-		p.awaited[by.m.Holder()] = map[string]bool{}
+	if p.awaited[by.Manager().Holder()] == nil {
+		p.awaited[by.Manager().Holder()] = map[string]bool{}
 	}
-	p.awaited[by.m.Holder()][key] = true
+	p.awaited[by.Manager().Holder()][key] = true
 }
 
 // proving is a store with proofs.
@@ -114,15 +114,15 @@ func inProvenWorld(t *testing.T, f func(t *testing.T, w *world)) {
 func (w *world) kill(all ...*process) {
 	var owners []string
 	for _, p := range all {
-		p.die()
-		owners = append(owners, p.m.Holder())
+		p.Outage.Start()
+		owners = append(owners, p.Manager().Holder())
 	}
 	w.proofs.kill(owners...)
 }
 
 // passes has take begin to wait, ends processes after a while, and wants that take comes to its end at once, and not before.
 func (w *world) passes(take func() (*Hold, error), after time.Duration, killed ...*process) {
-	w.t.Helper()
+	w.T.Helper()
 	got := make(chan error, 1)
 	go func() {
 		_, err := take()
@@ -131,16 +131,16 @@ func (w *world) passes(take func() (*Hold, error), after time.Duration, killed .
 	time.Sleep(after)
 	select {
 	case err := <-got:
-		w.t.Fatalf("before anyone was killed: %v", err)
+		w.T.Fatalf("before anyone was killed: %v", err)
 	default:
 	}
 	w.kill(killed...)
 	begun := time.Now()
 	if err := <-got; err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	if took := time.Since(begun); took > time.Second {
-		w.t.Errorf("it waited for %v after the others were killed", took)
+		w.T.Errorf("it waited for %v after the others were killed", took)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestFinding_K7_TheDeadArePassedAtOnce(t *testing.T) {
 		for _, session := range []bool{false, true} {
 			inProvenWorld(t, func(t *testing.T, w *world) {
 				holder, reader := w.process(nil), w.process(nil)
-				acquire := holder.m.Acquire
+				acquire := holder.Manager().Acquire
 				if session {
 					acquire = holder.Session.Acquire
 				}
@@ -212,7 +212,7 @@ func TestFinding_K7_OneEndIsWaitedForInALine(t *testing.T) {
 		time.Sleep(2*ttl + ttl/7)
 		w.proofs.mu.Lock()
 		for i, p := range all[1:] {
-			if got, want := w.proofs.awaited[p.m.Holder()], map[string]bool{all[i].Key(): true}; !maps.Equal(got, want) {
+			if got, want := w.proofs.awaited[p.Manager().Holder()], map[string]bool{all[i].Key(): true}; !maps.Equal(got, want) {
 				t.Errorf("place %d waits for the ends of %v, want %v", i+1, got, want)
 			}
 		}

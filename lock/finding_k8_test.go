@@ -46,7 +46,7 @@ func TestFinding_K8_Downgrade(t *testing.T) {
 		if err := writer.Release(t.Context()); err != nil {
 			t.Errorf("to release the hold that was: %v", err)
 		}
-		state, err := roster.Load(t.Context(), w.db.Open(), "rw")
+		state, err := roster.Load(t.Context(), w.DB.Open(), "rw")
 		if err != nil || len(state.Held) != 1 || state.Held[0].Weight != 1 || state.Held[0].Token != reader.Token() {
 			t.Errorf("the roster: %+v, %v", state, err)
 		}
@@ -119,7 +119,7 @@ func TestFinding_K8_ADowngradeOfUnknownOutcome(t *testing.T) {
 				reader, err := mine.Downgrade(t.Context(), writer)
 				must(t, reader, err)
 				time.Sleep(ttl)
-				state, err := roster.Load(t.Context(), w.db.Open(), "rw")
+				state, err := roster.Load(t.Context(), w.DB.Open(), "rw")
 				if err != nil || len(state.Held) != 1 || state.Held[0].Weight != 1 || state.Held[0].Token != reader.Token() || state.Token != reader.Token() {
 					t.Errorf("token %d, and the roster: %+v, %v", reader.Token(), state, err)
 				}
@@ -165,7 +165,7 @@ func TestFinding_K8_ADowngradeOfWhatIsGone(t *testing.T) {
 				mine := rw(t, w.process(nil).Session)
 				writer, err := mine.Lock(t.Context())
 				must(t, writer, err)
-				w.edit(t, "rw", c.edit)
+				w.edit("rw", c.edit)
 				ctx, cancel := context.WithTimeout(t.Context(), ttl)
 				defer cancel()
 				began := time.Now()
@@ -187,7 +187,7 @@ func TestFinding_K8_ADowngradeThatIsTooLate(t *testing.T) {
 		must(t, writer, err)
 		l.be(func(op faulty.Op) faulty.Fault {
 			if op.Kind == faulty.Put && op.Key == "rw" {
-				p.clk.Jump(2 * ttl)
+				p.Clk.Jump(2 * ttl)
 			}
 			return faulty.Fault{}
 		})
@@ -306,7 +306,7 @@ func TestFinding_K8_Run(t *testing.T) {
 			t.Error("its context outlives the hold")
 		}
 		err = Run(soon, other.TryLock, func(ctx context.Context, h *Hold) error { // it was released
-			q.die()
+			q.Outage.Start()
 			select {
 			case <-ctx.Done():
 			case <-time.After(2 * ttl):
@@ -343,7 +343,7 @@ func TestFinding_K8_NotReentrant(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*ttl)
 			_, err = take(ctx)
 			cancel()
-			own := fmt.Sprintf("held by %s", p.m.Holder())
+			own := fmt.Sprintf("held by %s", p.Manager().Holder())
 			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, lease.ErrHeld) || !strings.Contains(err.Error(), own) {
 				t.Errorf("%s: %v", name, err)
 			}

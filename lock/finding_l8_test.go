@@ -24,8 +24,8 @@ func TestFinding_L8_AWaiterInLineLooksAtTheOneBeforeIt(t *testing.T) {
 
 // readsInLine returns how often each of so many who wait for a fair mutex reads in a TTL.
 func (w *world) readsInLine(waiters int) float64 {
-	w.t.Helper()
-	ctx, cancel := context.WithCancel(w.t.Context())
+	w.T.Helper()
+	ctx, cancel := context.WithCancel(w.T.Context())
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
@@ -39,7 +39,7 @@ func (w *world) readsInLine(waiters int) float64 {
 		})
 		m, err := NewMutex(p.Session, "line", MutexOptions{Fair: true})
 		if err != nil {
-			w.t.Fatal(err)
+			w.T.Fatal(err)
 		}
 		running.Go(func() {
 			hold, err := m.Lock(ctx)
@@ -48,7 +48,7 @@ func (w *world) readsInLine(waiters int) float64 {
 			}
 			<-ctx.Done()
 			if err := hold.Release(context.WithoutCancel(ctx)); err != nil {
-				w.t.Error(err)
+				w.T.Error(err)
 			}
 		})
 	}
@@ -93,7 +93,7 @@ func TestFinding_L8_ManyDieInLine(t *testing.T) {
 		time.Sleep(2 * ttl)
 		died := time.Now()
 		for _, p := range all {
-			p.die()
+			p.Outage.Start()
 		}
 		const most = ttl*9/5 + time.Second // 2/5, the observation, and a look every third
 		if took := (<-got).Sub(died); took > most {

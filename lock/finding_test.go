@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -32,16 +31,15 @@ func (w *waits) heard() (holders, retries []string) {
 
 // waiter is a session whose manager tells what it waits for.
 func (w *world) waiter(heard *waits, plan faulty.Plan) *lease.Session {
-	w.t.Helper()
-	st := faulty.Wrap(w.db.Open(), plan)
-	m, err := lease.NewManager(st, lease.Options{
-		TTL: ttl, Clock: clocktest.New(0),
+	w.T.Helper()
+	h := w.Host(plan)
+	return h.Process(h.Net, lease.Options{
 		OnWait: func(e *lease.HeldError) {
 			heard.mu.Lock()
 			defer heard.mu.Unlock()
 			heard.holders = append(heard.holders, e.Holder)
 			if shares := new(HeldError); !errors.As(e, &shares) && e.Name != "plain" {
-				w.t.Errorf("%v doesn't say who holds the shares", e)
+				w.T.Errorf("%v doesn't say who holds the shares", e)
 			}
 		},
 		OnRetry: func(key string, err error) {
@@ -49,20 +47,7 @@ func (w *world) waiter(heard *waits, plan faulty.Plan) *lease.Session {
 			defer heard.mu.Unlock()
 			heard.retries = append(heard.retries, fmt.Sprintf("%s: %v", key, err))
 		},
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() {
-		if err := errors.Join(m.Close(), st.Close()); err != nil {
-			w.t.Error(err)
-		}
-	})
-	s, err := m.OpenSession(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return s
+	}).Session
 }
 
 // ways are those of taking the one name that there is.
@@ -102,11 +87,11 @@ func TestFinding_K5_AWaitSaysForWhom(t *testing.T) {
 			_, err = ways(t, s)[name](ctx)
 			cancel()
 			held := new(HeldError)
-			if !errors.Is(err, lease.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &held) || !slices.Equal(held.Holders, []string{a.m.Holder()}) {
-				t.Errorf("%s: %v: want that the time is over, and the holder %s", name, err, a.m.Holder())
+			if !errors.Is(err, lease.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &held) || !slices.Equal(held.Holders, []string{a.Manager().Holder()}) {
+				t.Errorf("%s: %v: want that the time is over, and the holder %s", name, err, a.Manager().Holder())
 			}
-			if holders, _ := heard.heard(); !slices.Equal(holders, []string{a.m.Holder()}) {
-				t.Errorf("%s: told of %q, want %s once", name, holders, a.m.Holder())
+			if holders, _ := heard.heard(); !slices.Equal(holders, []string{a.Manager().Holder()}) {
+				t.Errorf("%s: told of %q, want %s once", name, holders, a.Manager().Holder())
 			}
 			if err := h.Release(t.Context()); err != nil {
 				t.Error(err)
@@ -146,7 +131,7 @@ func TestFinding_K5_NewsWhileWaiting(t *testing.T) {
 		}
 		h := <-second
 		time.Sleep(time.Second)
-		if holders, retries := heard.heard(); !slices.Equal(slices.Compact(holders), []string{a.m.Holder(), b.m.Holder()}) || len(retries) > 0 {
+		if holders, retries := heard.heard(); !slices.Equal(slices.Compact(holders), []string{a.Manager().Holder(), b.Manager().Holder()}) || len(retries) > 0 {
 			t.Errorf("told of %q and %q, want the two holders", holders, retries)
 		}
 		mu.Lock()
@@ -180,12 +165,12 @@ func TestFinding_L9_TheDeadLeaveTheirPlaces(t *testing.T) {
 			h, err := dead.TryRLock(t.Context())
 			must(t, h, err)
 		}
-		p.die()
+		p.Outage.Start()
 		reader, err := NewRWMutex(q.Session, "rw")
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := clock.WithTimeout(t.Context(), q.m.Clock(), 3*ttl)
+		ctx, cancel := clock.WithTimeout(t.Context(), q.Manager().Clock(), 3*ttl)
 		defer cancel()
 		if _, err := reader.RLock(ctx); err != nil {
 			t.Errorf("among the dead: %v", err)
@@ -234,7 +219,7 @@ func TestFinding_L9_WhoFindsNoPlaceWaits(t *testing.T) {
 		}
 		take("w", writer.Lock)
 		time.Sleep(time.Second)
-		if s, err := roster.Load(t.Context(), b.m.Store(), "rw"); err != nil || len(s.Waiting) != 1 {
+		if s, err := roster.Load(t.Context(), b.Manager().Store(), "rw"); err != nil || len(s.Waiting) != 1 {
 			t.Errorf("%+v, %v: want the writer in the queue", s, err)
 		}
 		for range 10 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
@@ -26,6 +27,7 @@ type Hold struct {
 
 	check func() error // of what keeps it
 	until func() clock.Instant
+	left  func() time.Duration
 	ctx   context.Context
 	end   context.CancelCauseFunc
 
@@ -67,6 +69,16 @@ func (h *Hold) ValidUntil() clock.Instant {
 		return clock.Ended
 	}
 	return h.until()
+}
+
+// Left returns the time for which the hold is still valid if no renewal succeeds. It returns 0 when
+// the hold has ended. Left does no I/O and allocates nothing; its time grows with the names of a
+// [MultiHold].
+func (h *Hold) Left() time.Duration {
+	if h.released.Load() {
+		return 0
+	}
+	return h.left()
 }
 
 // Context returns a context that is cancelled when the hold ends: with [ErrReleased], or with the *[lease.LostError]
@@ -122,7 +134,8 @@ func Run(ctx context.Context, take func(context.Context) (*Hold, error), f func(
 
 // hold returns the hold of a share that was granted.
 func (l *shared) hold(e roster.Entry) *Hold {
-	h := &Hold{name: l.name, holder: l.m.Holder(), token: e.Token, check: l.s.Check, until: l.s.ValidUntil, of: l.s, mine: e}
+	h := &Hold{name: l.name, holder: l.m.Holder(), token: e.Token, of: l.s, mine: e}
+	h.check, h.until, h.left = l.s.Check, l.s.ValidUntil, l.s.Left
 	if l.kind == roster.Semaphore {
 		h.name, h.slot = fmt.Sprintf("%s#%d", l.name, e.Slot), e.Slot
 	}

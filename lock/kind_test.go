@@ -11,13 +11,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/internal/wanted"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/memory"
 )
 
 // use is a way to use a name.
@@ -116,7 +115,7 @@ func TestFinding_S1_KindsOfOneNameExcludeEachOther(t *testing.T) {
 						t.Errorf("of another kind: %v", err)
 					case other.Name != "x" || other.Kind != first.kind || other.Wanted != second.kind:
 						t.Errorf("%+v, want a %s wanted as %s", other, first.kind, second.kind)
-					case (other.Holder != p.m.Holder()) == (len(other.Members) != 1 || other.Members[0] != p.Key()):
+					case (other.Holder != p.Manager().Holder()) == (len(other.Members) != 1 || other.Members[0] != p.Key()):
 						t.Errorf("%+v doesn't say who has it", other)
 					}
 					if held.Check() != nil {
@@ -154,7 +153,7 @@ func TestFinding_S1_TheDeadDontKeepAKind(t *testing.T) {
 					p, q := w.process(nil), w.process(nil)
 					held, err := first.try(t.Context(), p.Session)
 					must(t, held, err)
-					p.die()
+					p.Outage.Start()
 					time.Sleep(2 * ttl)
 					m := second
 					try := func() (*Hold, error) { return m.try(t.Context(), q.Session) }
@@ -222,15 +221,8 @@ func TestFinding_S1_TokensRiseOverAllKinds(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		order := rapid.SliceOfN(rapid.SampledFrom(names), 2, 12).Draw(rt, "order")
 		synctest.Test(t, func(t *testing.T) {
-			st := memory.New(memory.Options{Clock: clocktest.New(0)})
-			m, err := lease.NewManager(st, lease.Options{TTL: ttl, Clock: clocktest.New(0)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := m.OpenSession(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := leasetest.New(t).Host(nil)
+			s := h.Process(h.Net, lease.Options{}).Session
 			var last fence.Token
 			for _, name := range order {
 				h, err := all[name].try(t.Context(), s)
@@ -244,9 +236,6 @@ func TestFinding_S1_TokensRiseOverAllKinds(t *testing.T) {
 				if err := h.Release(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-			}
-			if err := errors.Join(m.Close(), st.Close()); err != nil {
-				t.Error(err)
 			}
 		})
 	})
@@ -263,11 +252,7 @@ func (w *world) oldRoster(t *testing.T, kind store.Kind, limit int, token fence.
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := w.db.Open()
-	defer st.Close()
-	if _, err := st.Put(t.Context(), store.Record{Key: ".lock/x", Token: token, Data: data, Nonce: "old"}); err != nil {
-		t.Fatal(err)
-	}
+	w.Put(store.Record{Key: ".lock/x", Token: token, Data: data, Nonce: "old"})
 }
 
 // A roster that a version without kinds wrote keeps others out for as long as its members live, is continued by those who use it as what
@@ -296,7 +281,7 @@ func TestFinding_S1_OldRostersCount(t *testing.T) {
 						t.Errorf("beside a member: %v, %v", h, err)
 					}
 				}
-				if state, err := roster.Load(t.Context(), q.m.Store(), "x"); err != nil || state.Kind != kind || len(state.Held) == 0 || state.Held[0].Owner != p.m.Holder() {
+				if state, err := roster.Load(t.Context(), q.Manager().Store(), "x"); err != nil || state.Kind != kind || len(state.Held) == 0 || state.Held[0].Owner != p.Manager().Holder() {
 					t.Errorf("%+v, %v", state, err)
 				}
 				if err := p.Close(t.Context()); err != nil {
@@ -318,7 +303,7 @@ func TestFinding_S1_OldRostersCount(t *testing.T) {
 func TestReadersBesideALease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p, q := w.process(nil), w.process(nil)
-		l, err := p.m.Acquire(t.Context(), "x")
+		l, err := p.Manager().Acquire(t.Context(), "x")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -328,7 +313,7 @@ func TestReadersBesideALease(t *testing.T) {
 		}
 		rw = rw.BesideLeases()
 		held := new(HeldError)
-		if _, err := rw.TryRLock(t.Context()); !errors.As(err, &held) || len(held.Holders) != 1 || held.Holders[0] != p.m.Holder() {
+		if _, err := rw.TryRLock(t.Context()); !errors.As(err, &held) || len(held.Holders) != 1 || held.Holders[0] != p.Manager().Holder() {
 			t.Errorf("beside the lease: %v", err)
 		}
 		time.AfterFunc(time.Minute, func() {
@@ -342,16 +327,16 @@ func TestReadersBesideALease(t *testing.T) {
 		if took := time.Since(start); took < time.Minute || took > time.Minute+10*time.Millisecond {
 			t.Errorf("it took %v", took)
 		}
-		if _, err := p.m.TryAcquire(t.Context(), "x"); !errors.Is(err, store.ErrKind) {
+		if _, err := p.Manager().TryAcquire(t.Context(), "x"); !errors.Is(err, store.ErrKind) {
 			t.Errorf("a lease beside a reader: %v", err)
 		}
 		if err := h.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, err = p.m.TryAcquire(t.Context(), "x"); err != nil {
+		if _, err = p.Manager().TryAcquire(t.Context(), "x"); err != nil {
 			t.Fatal(err)
 		}
-		p.die()
+		p.Outage.Start()
 		start = time.Now()
 		h, err = rw.Lock(t.Context())
 		must(t, h, err)
@@ -369,8 +354,8 @@ func TestHowTheLeaseBeforeAShareEnded(t *testing.T) {
 			return errors.Join(err, p.Close(t.Context()))
 		},
 		"expired": func(t *testing.T, p *process) error {
-			_, err := p.m.TryAcquire(t.Context(), "x")
-			p.die()
+			_, err := p.Manager().TryAcquire(t.Context(), "x")
+			p.Outage.Start()
 			return err
 		},
 	} {
@@ -386,7 +371,7 @@ func TestHowTheLeaseBeforeAShareEnded(t *testing.T) {
 				}
 				h, err := mine.BesideLeases().Lock(t.Context())
 				must(t, h, err)
-				if past := w.record(t, "x").Past; len(past) != 1 || past[0].Why != want || past[0].Owner != p.m.Holder() {
+				if past := w.Get("x").Past; len(past) != 1 || past[0].Why != want || past[0].Owner != p.Manager().Holder() {
 					t.Errorf("%+v, want %q", past, want)
 				}
 			})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,7 +129,7 @@ func TestRivalsTakeTurns(t *testing.T) {
 			if next.Token() <= held.Token() && next.Sequencer().Name == held.Sequencer().Name { // each name has tokens of its own
 				t.Errorf("token %d after %d", next.Token(), held.Token())
 			}
-			if s := next.Sequencer(); s.Token != next.Token() || s.Holder != q.m.Holder() || s.Name == "" {
+			if s := next.Sequencer(); s.Token != next.Token() || s.Holder != q.Manager().Holder() || s.Name == "" {
 				t.Errorf("sequencer %+v", s)
 			}
 			if err := next.Release(t.Context()); err != nil {
@@ -142,7 +143,7 @@ func TestRivalsTakeTurns(t *testing.T) {
 // within is how long after a holder's or waiter's death its share or place is free: the TTL, and where the store vouches for no
 // age up to a third of it more, until somebody has looked at its last renewal.
 func (w *world) within() time.Duration {
-	if w.ageless {
+	if w.Ageless {
 		return ttl + ttl/3 + 10*time.Millisecond
 	}
 	return ttl + 10*time.Millisecond
@@ -154,7 +155,7 @@ func TestHoldersDeathFreesItsShare(t *testing.T) {
 		held, err := first(t, p.Session).lock(t.Context())
 		must(t, held, err)
 		var died time.Time
-		time.AfterFunc(time.Minute, func() { died = time.Now(); p.die() })
+		time.AfterFunc(time.Minute, func() { died = time.Now(); p.Outage.Start() })
 		next, err := second(t, q.Session).lock(t.Context())
 		must(t, next, err)
 		if held.Check() == nil || held.Context().Err() == nil || died.IsZero() {
@@ -166,10 +167,8 @@ func TestHoldersDeathFreesItsShare(t *testing.T) {
 		if next.Token() <= held.Token() {
 			t.Errorf("token %d after %d", next.Token(), held.Token())
 		}
-		st := w.db.Open()
-		defer st.Close()
-		if rec, err := st.Get(t.Context(), p.Key()); err != nil || rec.Owner != "" {
-			t.Errorf("the share was taken from a session that is still open: %+v, %v", rec, err)
+		if rec := w.Get(p.Key()); rec.Version == "" || rec.Owner != "" {
+			t.Errorf("the share was taken from a session that is still open: %+v", rec)
 		}
 	})
 }
@@ -217,7 +216,7 @@ func TestWatchdogOfAHold(t *testing.T) {
 		if len(bites) != 0 {
 			t.Errorf("bitten: %v", bites)
 		}
-		p.die()
+		p.Outage.Start()
 		time.Sleep(ttl)
 		synctest.Wait()
 		if len(bites) != 1 || !errors.Is(bites[0], lease.ErrLost) {
@@ -237,7 +236,7 @@ func TestPitfall_P6_TryOnlyCallersTakeAnAbandonedShare(t *testing.T) {
 		if b.try == nil {
 			return
 		}
-		p.die()
+		p.Outage.Start()
 		time.Sleep(2 * ttl)
 		start := time.Now()
 		for {
@@ -257,7 +256,7 @@ func TestPitfall_P6_TryOnlyCallersTakeAnAbandonedShare(t *testing.T) {
 			time.Sleep(ttl / 2)
 		}
 		want := time.Duration(0)
-		if w.ageless {
+		if w.Ageless {
 			want = ttl // the second and third tries are half a TTL apart
 		}
 		if took := time.Since(start); took > want {
@@ -317,7 +316,7 @@ func TestPitfall_P10_DeadWaitersAreSkipped(t *testing.T) {
 					})
 					time.Sleep(20 * time.Millisecond)
 				}
-				dead.die()
+				dead.Outage.Start()
 				died := time.Now()
 				if err := first.Release(t.Context()); err != nil {
 					t.Fatal(err)
@@ -344,29 +343,25 @@ func TestWaitingOutlastsAnOutage(t *testing.T) {
 					p := w.process(nil)
 					held, err := semaphore(t, p.Session, 1, true).Acquire(t.Context(), 1)
 					must(t, held, err)
-					outage := false
+					var outage atomic.Bool
 					var q *process
 					q = w.process(func(op faulty.Op) faulty.Fault {
-						if outage && op.Kind == kind && op.Key != q.Key() { // its own session lives
+						if outage.Load() && op.Kind == kind && op.Key != q.Key() { // its own session lives
 							return fault
 						}
 						return faulty.Fault{}
 					})
-					before := 0
-					switching := func(on bool) func() {
-						return func() {
-							q.mu.Lock()
-							defer q.mu.Unlock()
-							if on {
-								before = q.net.Count(kind)
-							} else if n := q.net.Count(kind) - before; n > 60 {
-								t.Errorf("%d requests in a minute of outage", n)
-							}
-							outage = on
+					var before atomic.Int64
+					time.AfterFunc(ttl/2, func() {
+						before.Store(int64(q.Net.Count(kind)))
+						outage.Store(true)
+					})
+					time.AfterFunc(ttl/2+time.Minute, func() {
+						if n := q.Net.Count(kind) - int(before.Load()); n > 60 {
+							t.Errorf("%d requests in a minute of outage", n)
 						}
-					}
-					time.AfterFunc(ttl/2, switching(true))
-					time.AfterFunc(ttl/2+time.Minute, switching(false))
+						outage.Store(false)
+					})
 					time.AfterFunc(40*time.Second, func() {
 						if err := held.Release(t.Context()); err != nil {
 							t.Error(err)
@@ -386,20 +381,16 @@ func TestTryDoesNotWaitForTheStore(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		held, err := semaphore(t, w.process(nil).Session, 1, true).Acquire(t.Context(), 1)
 		must(t, held, err)
-		down := faulty.Kind("")
-		var q *process
-		q = w.process(func(op faulty.Op) faulty.Fault {
-			if down == op.Kind && op.Key != q.Key() {
-				return faulty.Fault{Err: errRefused}
-			}
-			return faulty.Fault{}
-		})
+		q := w.process(nil)
 		sem := semaphore(t, q.Session, 1, true)
 		fail := func(kind faulty.Kind) error {
 			t.Helper()
-			q.mu.Lock()
-			down = kind
-			q.mu.Unlock()
+			q.Plan(func(op faulty.Op) faulty.Fault {
+				if kind == op.Kind && op.Key != q.Key() {
+					return faulty.Fault{Err: errRefused}
+				}
+				return faulty.Fault{}
+			})
 			start := time.Now()
 			_, err := sem.TryAcquire(t.Context(), 1)
 			if took := time.Since(start); took > time.Millisecond {
@@ -445,7 +436,7 @@ func TestHandOversCostFewReads(t *testing.T) {
 		}
 		reads := func() (n int) {
 			for _, p := range all {
-				n += p.net.Count(faulty.Get)
+				n += p.Net.Count(faulty.Get)
 			}
 			return n
 		}

@@ -25,7 +25,7 @@ func TestFinding_K4_WaitersFollowALimitThatIsSet(t *testing.T) {
 			granted <- err
 		}()
 		synctest.Wait()
-		if err := SetLimit(t.Context(), p.m, "licences", 3); err != nil {
+		if err := SetLimit(t.Context(), p.Manager(), "licences", 3); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-granted; err != nil {
@@ -34,7 +34,7 @@ func TestFinding_K4_WaitersFollowALimitThatIsSet(t *testing.T) {
 		if _, err := semaphore(t, q.Session, 2, false).TryAcquire(t.Context(), 1); !errors.Is(err, lease.ErrHeld) {
 			t.Errorf("with the number of before, where 3 of 3 are held: %v", err)
 		}
-		if err := SetLimit(t.Context(), p.m, "licences", 5); err != nil {
+		if err := SetLimit(t.Context(), p.Manager(), "licences", 5); err != nil {
 			t.Fatal(err)
 		}
 		h, err := semaphore(t, q.Session, 10, false).TryAcquire(t.Context(), 1)
@@ -49,7 +49,7 @@ func TestFinding_K4_WaitersFollowALimitThatIsSet(t *testing.T) {
 func TestAWeightOfTheWholeLimit(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.process(nil)
-		if err := SetLimit(t.Context(), p.m, "licences", 5); err != nil {
+		if err := SetLimit(t.Context(), p.Manager(), "licences", 5); err != nil {
 			t.Fatal(err)
 		}
 		h, err := semaphore(t, p.Session, 10, false).Acquire(t.Context(), 5)
@@ -69,7 +69,7 @@ func TestLimitBelowAWaiter(t *testing.T) {
 			ended <- err
 		}()
 		synctest.Wait()
-		if err := SetLimit(t.Context(), p.m, "licences", 2); err != nil {
+		if err := SetLimit(t.Context(), p.Manager(), "licences", 2); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-ended; !errors.Is(err, ErrMismatch) {
@@ -82,34 +82,34 @@ func TestLimitBelowAWaiter(t *testing.T) {
 func TestFinding_K4_Forget(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p, q := w.process(nil), w.process(nil)
-		if err := Forget(t.Context(), p.m, "licences"); !errors.Is(err, store.ErrNotFound) {
+		if err := Forget(t.Context(), p.Manager(), "licences"); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("a name that isn't stored: %v", err)
 		}
-		if err := SetLimit(t.Context(), p.m, "licences", 5); err != nil {
+		if err := SetLimit(t.Context(), p.Manager(), "licences", 5); err != nil {
 			t.Fatal(err)
 		}
 		h, err := semaphore(t, p.Session, 5, false).Acquire(t.Context(), 5)
 		must(t, h, err)
 		used := new(store.KindError)
-		if err := Forget(t.Context(), q.m, "licences"); !errors.As(err, &used) || used.Kind != store.KindSemaphore || len(used.Members) != 1 {
+		if err := Forget(t.Context(), q.Manager(), "licences"); !errors.As(err, &used) || used.Kind != store.KindSemaphore || len(used.Members) != 1 {
 			t.Errorf("a name with a holder: %v", err)
 		}
-		before := w.record(t, "licences")
-		p.die()
+		before := w.Get("licences")
+		p.Outage.Start()
 		time.Sleep(3 * ttl)
-		if w.ageless { // each call looks for the first time; a waiter takes who has died off the roster
+		if w.Ageless { // each call looks for the first time; a waiter takes who has died off the roster
 			h, err := semaphore(t, q.Session, 5, false).Acquire(t.Context(), 1)
 			if must(t, h, err); h.Release(t.Context()) != nil {
 				t.Fatal("not released")
 			}
-			before = w.record(t, "licences")
+			before = w.Get("licences")
 		}
-		err = Forget(t.Context(), q.m, "licences")
-		after := w.record(t, "licences")
+		err = Forget(t.Context(), q.Manager(), "licences")
+		after := w.Get("licences")
 		if err != nil || after.Kind != "" || after.Data != nil || after.Token != before.Token {
 			t.Fatalf("%v, of %+v: %+v", err, before, after)
 		}
-		if err := Forget(t.Context(), q.m, "licences"); err != nil || w.record(t, "licences").Version != after.Version {
+		if err := Forget(t.Context(), q.Manager(), "licences"); err != nil || w.Get("licences").Version != after.Version {
 			t.Errorf("again: %v", err)
 		}
 		h, err = semaphore(t, q.Session, 2, false).TryAcquire(t.Context(), 2)
@@ -120,24 +120,22 @@ func TestFinding_K4_Forget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Forget(t.Context(), q.m, "alone"); !errors.As(err, &used) || used.Holder == "" {
+		if err := Forget(t.Context(), q.Manager(), "alone"); !errors.As(err, &used) || used.Holder == "" {
 			t.Errorf("a name that is held: %v", err)
 		}
 		if err := alone.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := Forget(t.Context(), q.m, "alone"); err != nil {
+		if err := Forget(t.Context(), q.Manager(), "alone"); err != nil {
 			t.Error(err)
 		}
 		for name, kind := range map[string]store.Kind{"led": store.KindElection, "pool": store.KindPool} {
-			if _, err := w.db.Open().Put(t.Context(), store.Record{Key: name, Kind: kind, Token: 7, Nonce: "n"}); err != nil {
-				t.Fatal(err)
-			}
+			w.Put(store.Record{Key: name, Kind: kind, Token: 7, Nonce: "n"})
 		}
-		if err := Forget(t.Context(), q.m, "led"); err != nil || w.record(t, "led").Kind != "" || w.record(t, "led").Token != 7 {
+		if err := Forget(t.Context(), q.Manager(), "led"); err != nil || w.Get("led").Kind != "" || w.Get("led").Token != 7 {
 			t.Errorf("an election that nobody stands for: %v", err)
 		}
-		if err := Forget(t.Context(), q.m, "pool"); !errors.As(err, &used) || used.Kind != store.KindPool {
+		if err := Forget(t.Context(), q.Manager(), "pool"); !errors.As(err, &used) || used.Kind != store.KindPool {
 			t.Errorf("a pool: %v", err)
 		}
 	})

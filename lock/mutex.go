@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/roster"
@@ -99,6 +100,13 @@ func ofLeases(name string, all []*lease.Lease, turn *Hold) *Hold {
 			until = min(until, l.ValidUntil())
 		}
 		return until
+	}
+	h.left = func() time.Duration {
+		left := first.Left()
+		for _, l := range all[1:] {
+			left = min(left, l.Left())
+		}
+		return left
 	}
 	h.ctx, h.end = context.WithCancelCause(first.Context())
 	var unlink []func() bool

@@ -69,7 +69,7 @@ func TestReadersBesideOtherKinds(t *testing.T) {
 func TestLeaseOfAVersionWithoutKinds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.process(nil)
-		w.edit(t, "licences", func(rec *store.Record) { rec.Owner, rec.Token, rec.TTL = "old", 7, ttl })
+		w.edit("licences", func(rec *store.Record) { rec.Owner, rec.Token, rec.TTL = "old", 7, ttl })
 		other := new(store.KindError)
 		if _, err := semaphore(t, p.Session, 1, false).TryAcquire(t.Context(), 1); !errors.As(err, &other) || other.Kind != store.KindLease || other.Holder != "old" {
 			t.Errorf("%v", err)
@@ -86,10 +86,10 @@ func TestBounds(t *testing.T) {
 		}
 		h, err := semaphore(t, p.Session, MaxShares, false).TryAcquire(t.Context(), 1)
 		released(t, must(t, h, err))
-		if err := SetLimit(t.Context(), p.m, "licences", 1); err != nil {
+		if err := SetLimit(t.Context(), p.Manager(), "licences", 1); err != nil {
 			t.Error(err)
 		}
-		if err := SetLimit(t.Context(), p.m, "licences", MaxShares); err != nil {
+		if err := SetLimit(t.Context(), p.Manager(), "licences", MaxShares); err != nil {
 			t.Error(err)
 		}
 		many := make([]string, MaxNames+1)
@@ -98,9 +98,9 @@ func TestBounds(t *testing.T) {
 		}
 		for what, err := range map[string]error{
 			"no name of a semaphore":    second(NewSemaphore(p.Session, "", SemaphoreOptions{Limit: 1})),
-			"no name of a limit":        SetLimit(t.Context(), p.m, "", 1),
-			"a limit of 0":              SetLimit(t.Context(), p.m, "licences", 0),
-			"a limit that is too large": SetLimit(t.Context(), p.m, "licences", MaxShares+1),
+			"no name of a limit":        SetLimit(t.Context(), p.Manager(), "", 1),
+			"a limit of 0":              SetLimit(t.Context(), p.Manager(), "licences", 0),
+			"a limit that is too large": SetLimit(t.Context(), p.Manager(), "licences", MaxShares+1),
 			"no session":                second(AcquireAll(t.Context(), nil, "a")),
 			"too many names":            second(AcquireAll(t.Context(), p.Session, many...)),
 		} {
@@ -120,24 +120,24 @@ func TestBounds(t *testing.T) {
 func TestSetLimit(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.process(nil)
-		if err := SetLimit(t.Context(), p.m, "licences", 2); err != nil {
+		if err := SetLimit(t.Context(), p.Manager(), "licences", 2); err != nil {
 			t.Fatal(err)
 		}
-		before := w.record(t, "licences")
-		if err := SetLimit(t.Context(), p.m, "licences", 2); err != nil || before.Kind != store.KindSemaphore {
+		before := w.Get("licences")
+		if err := SetLimit(t.Context(), p.Manager(), "licences", 2); err != nil || before.Kind != store.KindSemaphore {
 			t.Errorf("%v of %+v", err, before)
 		}
-		if after := w.record(t, "licences"); after.Version != before.Version {
+		if after := w.Get("licences"); after.Version != before.Version {
 			t.Error("the same limit was written again")
 		}
-		w.edit(t, "licences", func(rec *store.Record) { rec.Key, rec.Version, rec.Kind = ".lock/beside", "", "" }) // as of a version without kinds
-		if err := SetLimit(t.Context(), p.m, "beside", 2); err != nil || w.record(t, "beside").Kind != store.KindSemaphore {
-			t.Errorf("%v: of a roster beside: %+v", err, w.record(t, "beside"))
+		w.edit("licences", func(rec *store.Record) { rec.Key, rec.Version, rec.Kind = ".lock/beside", "", "" }) // as of a version without kinds
+		if err := SetLimit(t.Context(), p.Manager(), "beside", 2); err != nil || w.Get("beside").Kind != store.KindSemaphore {
+			t.Errorf("%v: of a roster beside: %+v", err, w.Get("beside"))
 		}
 		if _, err := p.TryAcquire(t.Context(), "held"); err != nil {
 			t.Fatal(err)
 		}
-		if err := SetLimit(t.Context(), p.m, "held", 2); !errors.Is(err, store.ErrKind) {
+		if err := SetLimit(t.Context(), p.Manager(), "held", 2); !errors.Is(err, store.ErrKind) {
 			t.Errorf("of a name that is held as a lease: %v", err)
 		}
 	})
@@ -150,7 +150,7 @@ func TestWhatIsWanted(t *testing.T) {
 		h, err := mutex(t, p.Session, "m", false).TryLock(t.Context())
 		must(t, h, err)
 		held := new(HeldError)
-		if _, err := mutex(t, q.Session, "m", false).TryLock(t.Context()); !errors.As(err, &held) || held.Wanted != 1 || !slices.Equal(held.Holders, []string{p.m.Holder()}) {
+		if _, err := mutex(t, q.Session, "m", false).TryLock(t.Context()); !errors.As(err, &held) || held.Wanted != 1 || !slices.Equal(held.Holders, []string{p.Manager().Holder()}) {
 			t.Errorf("%v", err)
 		}
 		rw := rwmutex(t, p)
@@ -158,7 +158,7 @@ func TestWhatIsWanted(t *testing.T) {
 			h, err := lock(t.Context())
 			must(t, h, err)
 		}
-		if state, err := roster.Load(t.Context(), p.m.Store(), "data"); err != nil || len(state.Held) != 2 || state.Held[0].Weight != 1 || state.Held[1].Weight != 1 {
+		if state, err := roster.Load(t.Context(), p.Manager().Store(), "data"); err != nil || len(state.Held) != 2 || state.Held[0].Weight != 1 || state.Held[1].Weight != 1 {
 			t.Errorf("%+v, %v", state, err)
 		}
 	})
@@ -195,18 +195,18 @@ func TestRostersThatCantBe(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.process(nil)
 		for _, key := range []string{"licences", ".lock/licences"} { // beside a record that says nothing, it is that of a version without kinds
-			w.edit(t, key, func(rec *store.Record) { rec.Kind, rec.Data = store.KindSemaphore, []byte("nonsense") })
+			w.edit(key, func(rec *store.Record) { rec.Kind, rec.Data = store.KindSemaphore, []byte("nonsense") })
 			if _, err := semaphore(t, p.Session, 1, true).TryAcquire(t.Context(), 1); !errors.Is(err, store.ErrCorrupt) {
 				t.Errorf("%s: %v", key, err)
 			}
-			if _, err := roster.Load(t.Context(), p.m.Store(), "licences"); !errors.Is(err, store.ErrCorrupt) {
+			if _, err := roster.Load(t.Context(), p.Manager().Store(), "licences"); !errors.Is(err, store.ErrCorrupt) {
 				t.Errorf("%s: shown: %v", key, err)
 			}
-			w.edit(t, key, func(rec *store.Record) { rec.Kind, rec.Data = "", nil })
+			w.edit(key, func(rec *store.Record) { rec.Kind, rec.Data = "", nil })
 		}
-		w.edit(t, "m", func(rec *store.Record) { rec.Kind = store.KindLease })
-		w.edit(t, ".lock/m", func(rec *store.Record) { rec.Data = []byte("nonsense") })
-		if state, err := roster.Load(t.Context(), p.m.Store(), "m"); !errors.Is(err, store.ErrCorrupt) {
+		w.edit("m", func(rec *store.Record) { rec.Kind = store.KindLease })
+		w.edit(".lock/m", func(rec *store.Record) { rec.Data = []byte("nonsense") })
+		if state, err := roster.Load(t.Context(), p.Manager().Store(), "m"); !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("the queue of a mutex is nonsense: %+v, %v", state, err)
 		}
 	})
@@ -216,7 +216,7 @@ func TestRostersThatCantBe(t *testing.T) {
 func TestSourceReadsAll(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.process(nil)
-		st := w.db.Open()
+		st := w.DB.Open()
 		defer st.Close()
 		var l line
 		asked := Source(faulty.Wrap(st, l.fault))
@@ -239,16 +239,16 @@ func TestSourceReadsAll(t *testing.T) {
 			l.be(nil)
 		}
 		w.oldRoster(t, roster.RW, MaxShares, 7, p.Key())
-		reader := fence.Share{Holder: p.m.Holder(), Token: 7}
+		reader := fence.Share{Holder: p.Manager().Holder(), Token: 7}
 		if c := current("x"); !slices.Equal(c.Shares, []fence.Share{reader}) || c.Token != 7 || c.Holder != reader.Holder {
 			t.Errorf("a reader: %+v", c)
 		}
-		w.edit(t, "x", func(rec *store.Record) { rec.Owner, rec.Token, rec.TTL = "old", 8, ttl })
+		w.edit("x", func(rec *store.Record) { rec.Owner, rec.Token, rec.TTL = "old", 8, ttl })
 		if c := current("x"); !slices.Equal(c.Shares, []fence.Share{{Holder: "old", Token: 8}, reader}) || c.Token != 8 || c.Holder != "old" {
 			t.Errorf("beside a lease: %+v", c)
 		}
 		unread("x", "x", ".lock/x", p.Key())
-		w.edit(t, "x", func(rec *store.Record) { rec.Session = ".session/old/1" }) // who has the name as a whole keeps it by a session
+		w.edit("x", func(rec *store.Record) { rec.Session = ".session/old/1" }) // who has the name as a whole keeps it by a session
 		unread("x", ".session/old/1")
 		h, err := semaphore(t, p.Session, 1, false).TryAcquire(t.Context(), 1)
 		must(t, h, err)
@@ -263,7 +263,7 @@ func TestSourceReadsAll(t *testing.T) {
 func TestPrune(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p, q := w.process(nil), w.process(nil)
-		st := w.db.Open()
+		st := w.DB.Open()
 		defer st.Close()
 		prune := func(key string, over ...string) error {
 			return roster.Prune(t.Context(), st, key, func(session string) bool { return slices.Contains(over, session) }, time.Now())
@@ -281,11 +281,11 @@ func TestPrune(t *testing.T) {
 			}
 			return s
 		}
-		before := w.record(t, "licences")
-		if err := prune("licences", "others"); err != nil || w.record(t, "licences").Version != before.Version {
+		before := w.Get("licences")
+		if err := prune("licences", "others"); err != nil || w.Get("licences").Version != before.Version {
 			t.Errorf("all live, and it was written: %v", err)
 		}
-		q.die() // it doesn't put itself on again
+		q.Outage.Start() // it doesn't put itself on again
 		cancel()
 		if err := prune("licences", p.Key()); err != nil {
 			t.Fatal(err)
@@ -311,18 +311,18 @@ func TestPrune(t *testing.T) {
 			},
 			"no roster": func(*store.Record) {},
 		} {
-			w.edit(t, "y", change)
-			before := w.record(t, "y")
-			if err := prune("y"); err != nil || w.record(t, "y").Version != before.Version {
+			w.edit("y", change)
+			before := w.Get("y")
+			if err := prune("y"); err != nil || w.Get("y").Version != before.Version {
 				t.Errorf("%s was written: %v", name, err)
 			}
 		}
-		w.edit(t, "z", func(rec *store.Record) { rec.Kind, rec.Data = store.KindSemaphore, []byte("nonsense") })
+		w.edit("z", func(rec *store.Record) { rec.Kind, rec.Data = store.KindSemaphore, []byte("nonsense") })
 		if err := prune("z"); !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("nonsense: %v", err)
 		}
-		w.edit(t, "empty", func(rec *store.Record) { rec.Kind = store.KindSemaphore })
-		if err := prune("empty"); err != nil || len(w.record(t, "empty").Data) != 0 {
+		w.edit("empty", func(rec *store.Record) { rec.Kind = store.KindSemaphore })
+		if err := prune("empty"); err != nil || len(w.Get("empty").Data) != 0 {
 			t.Errorf("a name without a roster was given one: %v", err)
 		}
 	})

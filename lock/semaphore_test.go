@@ -61,7 +61,7 @@ func TestTrySaysWhoHolds(t *testing.T) {
 		must(t, h, err)
 		_, err = semaphore(t, q.Session, 2, true).TryAcquire(t.Context(), 1)
 		var held *HeldError
-		if !errors.As(err, &held) || !errors.Is(err, lease.ErrHeld) || held.Free != 0 || !slices.Equal(held.Holders, []string{p.m.Holder()}) {
+		if !errors.As(err, &held) || !errors.Is(err, lease.ErrHeld) || held.Free != 0 || !slices.Equal(held.Holders, []string{p.Manager().Holder()}) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -73,24 +73,15 @@ func TestSessionRenewedAtTheLastMomentKeepsItsShare(t *testing.T) {
 		p := w.process(nil)
 		h, err := semaphore(t, p.Session, 1, false).Acquire(t.Context(), 1)
 		must(t, h, err)
-		st := w.db.Open()
-		defer st.Close()
 		renewed := 0
 		q := w.process(func(op faulty.Op) faulty.Fault {
 			if op.Kind == faulty.Put && op.Key == p.Key() { // it is about to be closed
 				renewed++
-				rec, err := st.Get(t.Context(), p.Key())
-				if err == nil {
-					rec.Nonce += "x"
-					_, err = st.Put(t.Context(), rec)
-				}
-				if err != nil {
-					t.Error(err)
-				}
+				w.edit(p.Key(), func(*store.Record) {})
 			}
 			return faulty.Fault{}
 		})
-		p.die()
+		p.Outage.Start()
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*ttl-time.Second)
 		defer cancel()
@@ -109,15 +100,15 @@ func TestSessionThatEndedWhileTheShareWasGranted(t *testing.T) {
 		var p *process
 		p = w.process(func(op faulty.Op) faulty.Fault {
 			if op.Kind == faulty.Put && op.Key == "licences" && p.Check() == nil {
-				p.clk.Pause() // no timer fires, and time goes on
-				p.clk.Jump(ttl)
+				p.Clk.Pause() // no timer fires, and time goes on
+				p.Clk.Jump(ttl)
 			}
 			return faulty.Fault{}
 		})
 		if h, err := semaphore(t, p.Session, 1, false).TryAcquire(t.Context(), 1); !errors.Is(err, lease.ErrLost) {
 			t.Errorf("%v, %v", h, err)
 		}
-		p.clk.Resume()
+		p.Clk.Resume()
 	})
 }
 
@@ -157,10 +148,10 @@ func TestMismatch(t *testing.T) {
 		if _, err := rw.TryRLock(t.Context()); !errors.Is(err, store.ErrKind) {
 			t.Errorf("another kind: %v", err)
 		}
-		if err := SetLimit(t.Context(), p.m, "licences", 1); !errors.Is(err, ErrMismatch) {
+		if err := SetLimit(t.Context(), p.Manager(), "licences", 1); !errors.Is(err, ErrMismatch) {
 			t.Errorf("a limit below what is held: %v", err)
 		}
-		if err := SetLimit(t.Context(), p.m, "licences", 3); err != nil {
+		if err := SetLimit(t.Context(), p.Manager(), "licences", 3); err != nil {
 			t.Error(err)
 		}
 		got, err := semaphore(t, p.Session, 3, false).TryAcquire(t.Context(), 1)
@@ -188,22 +179,15 @@ func second[T any](_ T, err error) error { return err }
 func TestRosterOfOthersIsLeftAlone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.process(nil)
-		st := w.db.Open()
-		defer st.Close()
 		for _, data := range []string{"nonsense", `{"v":2}`, `{"v":1,"kind":"semaphore","limit":1,"held":[{"id":"a","weight":2}]}`} {
-			cur, err := store.Load(t.Context(), st, "licences")
-			if err != nil {
-				t.Fatal(err)
-			}
-			cur.Kind, cur.Data, cur.Token, cur.Nonce = store.KindSemaphore, []byte(data), cur.Token+1, "x"
-			cur, err = st.Put(t.Context(), cur)
-			if err != nil {
-				t.Fatal(err)
-			}
+			w.Edit("licences", func(rec *store.Record) {
+				rec.Kind, rec.Data, rec.Token, rec.Nonce = store.KindSemaphore, []byte(data), rec.Token+1, "x"
+			})
+			cur := w.Get("licences")
 			if _, err := semaphore(t, p.Session, 1, true).Acquire(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "licences") {
 				t.Errorf("%s: %v", data, err)
 			}
-			if now, _ := st.Get(t.Context(), "licences"); now.Version != cur.Version {
+			if now := w.Get("licences"); now.Version != cur.Version {
 				t.Errorf("%s was overwritten", data)
 			}
 		}

@@ -102,39 +102,12 @@ func TestReleaseOfWhatCantBeRead(t *testing.T) {
 		p := w.process(nil)
 		h, err := semaphore(t, p.Session, 1, false).TryAcquire(t.Context(), 1)
 		must(t, h, err)
-		w.edit(t, "licences", func(rec *store.Record) { rec.Data = []byte("nonsense") })
+		w.edit("licences", func(rec *store.Record) { rec.Data = []byte("nonsense") })
 		start := time.Now()
 		if err := h.Release(t.Context()); !errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrUnknownOutcome) || time.Since(start) > 0 {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})
-}
-
-// edit changes a record as an outsider does.
-func (w *world) edit(t *testing.T, key string, change func(rec *store.Record)) {
-	t.Helper()
-	st := w.db.Open()
-	defer st.Close()
-	rec, err := store.Load(t.Context(), st, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	change(&rec)
-	rec.Nonce += "x"
-	if _, err := st.Put(t.Context(), rec); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (w *world) record(t *testing.T, key string) store.Record {
-	t.Helper()
-	st := w.db.Open()
-	defer st.Close()
-	rec, err := store.Load(t.Context(), st, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rec
 }
 
 // A share whose session has died, and whose name is something else by now, is released: the name is left to those who have it.
@@ -154,7 +127,7 @@ func TestReleaseOfANameOfAnotherKind(t *testing.T) {
 			}
 		},
 		"a lease of a version without kinds": func(t *testing.T, w *world, _ *process) {
-			w.edit(t, "licences", func(rec *store.Record) {
+			w.edit("licences", func(rec *store.Record) {
 				*rec = store.Record{Key: rec.Key, Version: rec.Version, Token: rec.Token + 1, Owner: "old", TTL: ttl, Acquired: time.Now()}
 			})
 		},
@@ -169,12 +142,12 @@ func TestReleaseOfANameOfAnotherKind(t *testing.T) {
 				got, err := semaphore(t, q.Session, 1, false).Acquire(t.Context(), 1) // once the session of p is over
 				released(t, must(t, got, err))
 				take(t, w, q)
-				before := w.record(t, "licences")
+				before := w.Get("licences")
 				l.be(nil)
 				if err := h.Release(t.Context()); err != nil {
 					t.Error(err)
 				}
-				if after := w.record(t, "licences"); after.Version != before.Version {
+				if after := w.Get("licences"); after.Version != before.Version {
 					t.Errorf("the release wrote %+v", after)
 				}
 			})
@@ -186,10 +159,10 @@ func TestReleaseOfANameOfAnotherKind(t *testing.T) {
 func (w *world) overDead(t *testing.T, s *lease.Session) *Semaphore {
 	t.Helper()
 	p := w.process(nil)
-	if _, err := p.m.TryAcquire(t.Context(), "licences"); err != nil {
+	if _, err := p.Manager().TryAcquire(t.Context(), "licences"); err != nil {
 		t.Fatal(err)
 	}
-	p.die()
+	p.Outage.Start()
 	sem := semaphore(t, s, 1, false)
 	if _, err := sem.TryAcquire(t.Context(), 1); !errors.Is(err, store.ErrKind) {
 		t.Errorf("beside a holder: %v", err)
@@ -213,7 +186,7 @@ func TestGivenUpOverTheDead(t *testing.T) {
 		}
 		l.be(nil)
 		time.Sleep(ttl) // the late write has arrived
-		if state, err := roster.Load(t.Context(), p.m.Store(), "licences"); err != nil || len(state.Held) != 0 {
+		if state, err := roster.Load(t.Context(), p.Manager().Store(), "licences"); err != nil || len(state.Held) != 0 {
 			t.Errorf("a share that nobody wants: %+v, %v", state, err)
 		}
 	})
@@ -233,7 +206,7 @@ func TestGivenUpAfterAnotherWasQuicker(t *testing.T) {
 				return faulty.Fault{}
 			}
 			once.Do(func() {
-				w.edit(t, "licences", func(rec *store.Record) { rec.Owner, rec.Token, rec.Acquired = "quicker", rec.Token+1, time.Now() })
+				w.edit("licences", func(rec *store.Record) { rec.Owner, rec.Token, rec.Acquired = "quicker", rec.Token+1, time.Now() })
 				cancel()
 			})
 			return faulty.Fault{LoseReply: true}
@@ -241,10 +214,10 @@ func TestGivenUpAfterAnotherWasQuicker(t *testing.T) {
 		if _, err := sem.Acquire(ctx, 1); !errors.Is(err, context.Canceled) {
 			t.Fatalf("%v", err)
 		}
-		before := w.record(t, "licences")
+		before := w.Get("licences")
 		l.be(nil)
 		time.Sleep(ttl / 2)
-		if after := w.record(t, "licences"); after.Owner != "quicker" || after.Version != before.Version {
+		if after := w.Get("licences"); after.Owner != "quicker" || after.Version != before.Version {
 			t.Errorf("%+v", after)
 		}
 	})
@@ -263,7 +236,7 @@ func TestWaiterThatGivesUpLeavesTheQueue(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		time.Sleep(time.Second)
-		if state, err := roster.Load(t.Context(), p.m.Store(), "licences"); err != nil || len(state.Waiting) != 0 || len(state.Held) != 1 {
+		if state, err := roster.Load(t.Context(), p.Manager().Store(), "licences"); err != nil || len(state.Waiting) != 0 || len(state.Held) != 1 {
 			t.Errorf("%+v, %v", state, err)
 		}
 	})
@@ -275,7 +248,7 @@ func TestQueueHasThoseWhoWait(t *testing.T) {
 		p, q, r := w.process(nil), w.process(nil), w.process(nil)
 		waiting := func(name string) (all []string) {
 			t.Helper()
-			state, err := roster.Load(t.Context(), p.m.Store(), name)
+			state, err := roster.Load(t.Context(), p.Manager().Store(), name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -295,7 +268,7 @@ func TestQueueHasThoseWhoWait(t *testing.T) {
 				must(t, served, err)
 			}()
 			time.Sleep(time.Second)
-			if got := waiting("licences"); slices.Equal(got, []string{q.m.Holder()}) != fair {
+			if got := waiting("licences"); slices.Equal(got, []string{q.Manager().Holder()}) != fair {
 				t.Errorf("fair %v: %v wait", fair, got)
 			}
 			released(t, h)
@@ -317,7 +290,7 @@ func TestQueueHasThoseWhoWait(t *testing.T) {
 			})
 			time.Sleep(time.Second)
 		}
-		if got := waiting("m"); !slices.Equal(got, []string{q.m.Holder(), r.m.Holder()}) {
+		if got := waiting("m"); !slices.Equal(got, []string{q.Manager().Holder(), r.Manager().Holder()}) {
 			t.Errorf("%v wait for the mutex", got)
 		}
 		released(t, h)
@@ -333,18 +306,14 @@ func TestTryWithoutAnAnswer(t *testing.T) {
 			p := w.process(l.fault)
 			first, err := semaphore(t, p.Session, 2, false).TryAcquire(t.Context(), 1)
 			must(t, first, err)
-			last := w.record(t, "licences")
+			last := w.Get("licences")
 			var once sync.Once
 			l.be(func(op faulty.Op) faulty.Fault {
 				f := faulty.Fault{}
 				if op.Kind == faulty.Put && op.Key == "licences" {
 					once.Do(func() {
 						if f = fault; what == "deleted" {
-							st := w.db.Open()
-							defer st.Close()
-							if err := st.Delete(t.Context(), last.Key, last.Version); err != nil {
-								t.Error(err)
-							}
+							w.Wipe(last.Key)
 						}
 					})
 				}
@@ -386,12 +355,12 @@ func TestSetEndsWithAnyOfItsLeases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := q.m.Break(t.Context(), "b", lease.EndTerm{Token: set.Lease("b").Token(), By: "ada"}); err != nil {
+		if _, err := q.Manager().Break(t.Context(), "b", lease.EndTerm{Token: set.Lease("b").Token(), By: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(ttl)
-		if err := set.Check(); !errors.Is(err, lease.ErrLost) || !errors.Is(context.Cause(set.Context()), lease.ErrLost) || set.ValidUntil() != clock.Ended {
-			t.Errorf("%v, %v, valid until %v", err, context.Cause(set.Context()), set.ValidUntil())
+		if err := set.Check(); !errors.Is(err, lease.ErrLost) || !errors.Is(context.Cause(set.Context()), lease.ErrLost) || set.ValidUntil() != clock.Ended || set.Left() != 0 {
+			t.Errorf("%v, %v, valid until %v, %v left", err, context.Cause(set.Context()), set.ValidUntil(), set.Left())
 		}
 		if set.Lease("a").Check() != nil {
 			t.Error("a was lost, too")
@@ -422,7 +391,7 @@ func TestWithdrawnFirstAcquisitionSaysTheKind(t *testing.T) {
 		}
 		l.be(nil)
 		time.Sleep(ttl)
-		if rec := w.record(t, "x"); rec.Kind != store.KindSemaphore || rec.Token < ahead {
+		if rec := w.Get("x"); rec.Kind != store.KindSemaphore || rec.Token < ahead {
 			t.Errorf("%+v", rec)
 		}
 	})
@@ -468,13 +437,13 @@ func TestWaiterThatGivesUpWritesNothing(t *testing.T) {
 		errEnough := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(errEnough) })
-		gets, puts := q.net.Count(faulty.Get), q.net.Count(faulty.Put)
+		gets, puts := q.Net.Count(faulty.Get), q.Net.Count(faulty.Put)
 		_, err = semaphore(t, q.Session, 1, false).Acquire(ctx, 1)
 		held := new(HeldError)
 		if !errors.Is(err, errEnough) || !errors.As(err, &held) || err.Error() != "acquire licences: enough\n"+held.Error() {
 			t.Errorf("%q, want why it gave up, and who has the share", err)
 		}
-		if gets, puts = q.net.Count(faulty.Get)-gets, q.net.Count(faulty.Put)-puts; gets > 4 || puts > 0 {
+		if gets, puts = q.Net.Count(faulty.Get)-gets, q.Net.Count(faulty.Put)-puts; gets > 4 || puts > 0 {
 			t.Errorf("%d reads and %d writes", gets, puts)
 		}
 	})

@@ -12,10 +12,10 @@ import (
 
 // online is a guard that asks for every request.
 func (w *world) online() *fence.Online {
-	w.t.Helper()
-	guard, err := fence.NewOnline(Source(w.db.Open()), fence.OnlineOptions{})
+	w.T.Helper()
+	guard, err := fence.NewOnline(Source(w.DB.Open()), fence.OnlineOptions{})
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return guard
 }
@@ -64,7 +64,7 @@ func TestSourceOfASemaphore(t *testing.T) {
 		admits(t, g, "released", all[1].Sequencer(), false)
 		admits(t, g, "beside one that was released", all[2].Sequencer(), true)
 
-		dying.die()
+		dying.Outage.Start()
 		time.Sleep(ttl)
 		admits(t, g, "of one who died, and whose share nobody wants", all[0].Sequencer(), true)
 		for range 2 {
@@ -74,11 +74,11 @@ func TestSourceOfASemaphore(t *testing.T) {
 		}
 		admits(t, g, "of one who died, and whose share another has", all[0].Sequencer(), false)
 
-		rec, err := w.db.Open().Get(t.Context(), living.Key())
+		rec, err := w.DB.Open().Get(t.Context(), living.Key())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := drive.Break(t.Context(), w.db.Open(), living.Key(), drive.EndTerm{By: "ada", Token: rec.Token}); err != nil {
+		if _, err := drive.Break(t.Context(), w.DB.Open(), living.Key(), drive.EndTerm{By: "ada", Token: rec.Token}); err != nil {
 			t.Fatal(err)
 		}
 		admits(t, g, "whose session was broken", all[2].Sequencer(), false)
@@ -90,7 +90,7 @@ func TestSourceOfAReadWriteLock(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		g := w.online()
 		a, b := w.process(nil), w.process(nil)
-		before, err := a.m.Acquire(t.Context(), "data")
+		before, err := a.Manager().Acquire(t.Context(), "data")
 		if err != nil {
 			t.Fatal(err)
 		}

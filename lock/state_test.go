@@ -19,7 +19,7 @@ import (
 func TestReadShowsHoldersAndWaiters(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p, q, r := w.process(nil), w.process(nil), w.process(nil)
-		if s, err := roster.Load(t.Context(), p.m.Store(), "licences"); err != nil || s.Kind != "" {
+		if s, err := roster.Load(t.Context(), p.Manager().Store(), "licences"); err != nil || s.Kind != "" {
 			t.Errorf("%+v, %v", s, err)
 		}
 		a, err := semaphore(t, p.Session, 2, true).Acquire(t.Context(), 1)
@@ -30,14 +30,14 @@ func TestReadShowsHoldersAndWaiters(t *testing.T) {
 			go func() { _, _ = semaphore(t, other.Session, 2, true).Acquire(t.Context(), 1) }()
 			time.Sleep(time.Second)
 		}
-		s, err := roster.Load(t.Context(), p.m.Store(), "licences")
+		s, err := roster.Load(t.Context(), p.Manager().Store(), "licences")
 		if err != nil || s.Kind != roster.Semaphore || s.Limit != 2 || s.Token != b.Token() || len(s.Held) != 2 || len(s.Waiting) != 2 {
 			t.Fatalf("%+v, %v", s, err)
 		}
-		if got := s.Held[1]; got.Owner != p.m.Holder() || got.Session != p.Key() || got.Slot != 1 || got.Token != b.Token() || got.Weight != 1 {
+		if got := s.Held[1]; got.Owner != p.Manager().Holder() || got.Session != p.Key() || got.Slot != 1 || got.Token != b.Token() || got.Weight != 1 {
 			t.Errorf("%+v", got)
 		}
-		if s.Waiting[0].Owner != q.m.Holder() || s.Waiting[1].Owner != r.m.Holder() {
+		if s.Waiting[0].Owner != q.Manager().Holder() || s.Waiting[1].Owner != r.Manager().Holder() {
 			t.Errorf("%+v", s.Waiting)
 		}
 	})
@@ -56,11 +56,18 @@ func TestHoldsValidity(t *testing.T) {
 		mutex, err := m.Lock(t.Context())
 		must(t, mutex, err)
 		for _, h := range []*Hold{share, mutex} {
-			if h.ValidUntil() != p.ValidUntil() || h.ValidUntil() <= p.clk.Now() {
+			if h.ValidUntil() != p.ValidUntil() || h.ValidUntil() <= p.Clk.Now() {
 				t.Errorf("valid until %v, the session until %v", h.ValidUntil(), p.ValidUntil())
 			}
-			if err := h.Release(t.Context()); err != nil || h.ValidUntil() != clock.Ended {
-				t.Errorf("after the release: %v, %v", h.ValidUntil(), err)
+			time.Sleep(time.Second)
+			if want := h.ValidUntil().Sub(p.Clk.Now()); h.Left() != want || h.Left() != p.Left() || want <= 0 {
+				t.Errorf("%v left of the hold, want %v; %v left of the session", h.Left(), want, p.Left())
+			}
+			if n := testing.AllocsPerRun(100, func() { h.Left() }); n != 0 {
+				t.Errorf("Left allocates %v times", n)
+			}
+			if err := h.Release(t.Context()); err != nil || h.ValidUntil() != clock.Ended || h.Left() != 0 || p.Left() <= 0 {
+				t.Errorf("after the release: %v, %v left, %v", h.ValidUntil(), h.Left(), err)
 			}
 		}
 	})
@@ -72,14 +79,14 @@ func TestSessionBrokenByAnOperator(t *testing.T) {
 		p, q := w.process(nil), w.process(nil)
 		h, err := semaphore(t, p.Session, 1, true).Acquire(t.Context(), 1)
 		must(t, h, err)
-		session, err := p.m.Store().Get(t.Context(), p.Key())
+		session, err := p.Manager().Store().Get(t.Context(), p.Key())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := q.m.Break(t.Context(), p.Key(), lease.EndTerm{Token: session.Token + 1, By: "ada"}); !errors.Is(err, fence.ErrStale) {
+		if _, err := q.Manager().Break(t.Context(), p.Key(), lease.EndTerm{Token: session.Token + 1, By: "ada"}); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("another term: %v", err)
 		}
-		if _, err := q.m.Break(t.Context(), p.Key(), lease.EndTerm{Token: session.Token, By: "ada"}); err != nil {
+		if _, err := q.Manager().Break(t.Context(), p.Key(), lease.EndTerm{Token: session.Token, By: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(ttl)
@@ -96,7 +103,7 @@ func TestTokensGoOnFromThoseOfTheLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.process(nil)
 		ahead := fence.Token(time.Now().Add(time.Hour).UnixMilli())
-		if _, err := p.m.Store().Put(t.Context(), store.Record{Key: "licences", Token: ahead, Nonce: "x"}); err != nil {
+		if _, err := p.Manager().Store().Put(t.Context(), store.Record{Key: "licences", Token: ahead, Nonce: "x"}); err != nil {
 			t.Fatal(err)
 		}
 		for _, fair := range []bool{false, true} {
@@ -124,18 +131,14 @@ func TestTokensGoOnWhenTheFirstAcquisitionIsWithdrawn(t *testing.T) {
 			return faulty.Fault{}
 		})
 		ahead := fence.Token(time.Now().Add(time.Hour).UnixMilli())
-		direct := w.db.Open()
-		defer direct.Close()
-		if _, err := direct.Put(t.Context(), store.Record{Key: "licences", Token: ahead, Nonce: "x"}); err != nil {
-			t.Fatal(err)
-		}
+		w.Put(store.Record{Key: "licences", Token: ahead, Nonce: "x"})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if h, err := semaphore(t, p.Session, 1, false).Acquire(ctx, 1); err == nil {
 			t.Fatalf("acquired: %+v", h)
 		}
 		synctest.Wait()
-		if rec, err := p.m.Store().Get(t.Context(), "licences"); err != nil || rec.Token < ahead {
+		if rec, err := p.Manager().Store().Get(t.Context(), "licences"); err != nil || rec.Token < ahead {
 			t.Errorf("the roster has token %d, %v; the lease had %d", rec.Token, err, ahead)
 		}
 	})

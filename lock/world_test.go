@@ -1,32 +1,24 @@
 package lock
 
 import (
-	"errors"
-	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"go.uber.org/goleak"
 
-	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
-	"github.com/leasehold/leasehold/store/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const ttl = 15 * time.Second
+const ttl = leasetest.TTL
 
-// world is one database and the processes that use it, in virtual time.
 type world struct {
-	t       *testing.T
-	db      *memory.DB
-	ageless bool // the store vouches for no Age
+	*leasetest.World
 
 	proofs *proofs // of deaths; nil on a store that has none
 }
@@ -34,68 +26,29 @@ type world struct {
 // inWorld runs f twice: on a store that vouches for the age of its records, and on one that doesn't.
 func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
-	for _, ageless := range []bool{false, true} {
-		t.Run(fmt.Sprintf("ageless=%t", ageless), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f(t, &world{t: t, db: memory.NewDB(memory.Options{Clock: clocktest.New(0)}), ageless: ageless})
-			})
-		})
-	}
+	leasetest.RunBoth(t, func(t *testing.T, w *leasetest.World) { f(t, &world{World: w}) })
 }
 
-// process is one, with a session.
-type process struct {
-	*lease.Session
-	m   *lease.Manager
-	net *faulty.Store
-	clk *clocktest.Clock
-	cut bool
-	mu  sync.Mutex
-}
+type process = leasetest.Process
 
 func (w *world) process(plan faulty.Plan) *process {
-	w.t.Helper()
-	p := &process{clk: clocktest.New(0)}
-	st := store.Store(w.db.Open())
-	if w.ageless {
-		st = faulty.Ageless(st)
-	}
-	p.net = faulty.Wrap(st, func(op faulty.Op) faulty.Fault {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		switch {
-		case p.cut:
-			return faulty.Fault{Drop: true}
-		case plan != nil:
-			return plan(op)
-		}
-		return faulty.Fault{}
-	})
-	st = p.net
+	w.T.Helper()
+	h, p := w.Host(leasetest.InTurn(plan)), &process{}
+	st := store.Store(h.Net)
 	if w.proofs != nil {
-		st = proving{p.net, w.proofs, p}
+		st = proving{h.Net, w.proofs, p}
 	}
-	m, err := lease.NewManager(st, lease.Options{TTL: ttl, Clock: p.clk})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	p.m = m
-	w.t.Cleanup(func() {
-		if err := errors.Join(m.Close(), p.net.Close()); err != nil {
-			w.t.Error(err)
-		}
-	})
-	if p.Session, err = m.OpenSession(w.t.Context()); err != nil {
-		w.t.Fatal(err)
-	}
+	*p = *h.Process(st, lease.Options{})
 	return p
 }
 
-// die cuts a process off from the store for good.
-func (p *process) die() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cut = true
+// edit changes a record as an outsider does who gives it a nonce.
+func (w *world) edit(key string, change func(rec *store.Record)) {
+	w.T.Helper()
+	w.Edit(key, func(rec *store.Record) {
+		change(rec)
+		rec.Nonce += "x"
+	})
 }
 
 func semaphore(t testing.TB, s *lease.Session, limit int, fair bool) *Semaphore {

@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/ballot"
 	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -145,7 +146,7 @@ func (s *Server) standing(ctx context.Context, name string) (*api.Lease, error) 
 	if rec, err = store.Load(ctx, s.st, kinds.Elections+name); err != nil {
 		return nil, err
 	}
-	state, err := election.StateOf(rec, s.clk.Wall())
+	state, err := ballot.StateOf(rec, s.clk.Wall())
 	if err != nil {
 		l.Problem = s.problem(err) // the hold can be told all the same
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/ballot"
 	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/store"
@@ -113,7 +113,7 @@ func readElection(rec store.Record, now time.Time) (name string, p *api.Pause, o
 	if !ok {
 		return "", nil, false
 	}
-	if state, err := election.StateOf(rec, now); err == nil && state.Pause != nil {
+	if state, err := ballot.StateOf(rec, now); err == nil && state.Pause != nil {
 		p = new(api.Pause(*state.Pause))
 	}
 	return name, p, true

@@ -6,8 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leasehold/leasehold/election"
-	"github.com/leasehold/leasehold/internal/kinds"
+	"github.com/leasehold/leasehold/internal/ballot"
 	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/store"
 )
@@ -22,8 +21,8 @@ type beside struct {
 
 func readBeside(rec store.Record, now time.Time) (b beside, err error) {
 	b.rec = rec
-	if strings.HasPrefix(rec.Key, kinds.Elections) {
-		state, err := election.StateOf(rec, now)
+	if strings.HasPrefix(rec.Key, ballot.Prefix) {
+		state, err := ballot.StateOf(rec, now)
 		for _, c := range state.Candidates {
 			b.sessions = append(b.sessions, c.Session)
 		}
@@ -99,8 +98,8 @@ func (s *sweeper) tidyOne(ctx context.Context, b beside) bool {
 func (s *sweeper) prune(ctx context.Context, key, why string) bool {
 	if !s.opts.DryRun {
 		prune, name := roster.Prune, key
-		if strings.HasPrefix(key, kinds.Elections) {
-			prune, name = election.Prune, strings.TrimPrefix(key, kinds.Elections)
+		if strings.HasPrefix(key, ballot.Prefix) {
+			prune, name = ballot.Prune, strings.TrimPrefix(key, ballot.Prefix)
 		}
 		if !s.did(ctx, key, prune(ctx, s.st, name, s.over, s.wall)) {
 			return false

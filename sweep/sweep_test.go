@@ -44,7 +44,7 @@ func must[T any](v T, err error) func(t *testing.T) T {
 func TestAFreeNameGoesWhenItIsOld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.process(0)
-		w.hold(p.m.Acquire, "held")
+		w.hold(p.Manager().Acquire, "held")
 		w.use(p, "old")
 		w.later(20 * day)
 		w.use(p, "young")
@@ -57,7 +57,7 @@ func TestAFreeNameGoesWhenItIsOld(t *testing.T) {
 		w.later(2 * time.Minute)
 		found, _ = w.sweep(sweep.Options{})
 		expect(t, "after 30 days", found, map[string]sweep.Action{"old": sweep.Deleted})
-		if w.get("old").Version != "" || w.get("young").Version == "" || w.get("held").Owner == "" {
+		if w.Get("old").Version != "" || w.Get("young").Version == "" || w.Get("held").Owner == "" {
 			t.Error("the wrong records are gone")
 		}
 		found, _ = w.sweep(sweep.Options{OlderThan: 5 * day})
@@ -103,13 +103,13 @@ func TestATokenThatMightNotBeReachedStays(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				p := clockOf(w)
 				first := w.use(p, "job")
-				rec := w.get("job")
+				rec := w.Get("job")
 				rec.Past[0].Until = w.clk.Wall() // a right clock's, say
-				w.put(rec)
+				w.Put(rec)
 				w.later(31 * day)
 				found, _ := w.sweep(sweep.Options{})
-				if found["job"] != sweep.Kept || w.get("job").Version == "" {
-					t.Errorf("%v: %+v", found, w.get("job"))
+				if found["job"] != sweep.Kept || w.Get("job").Version == "" {
+					t.Errorf("%v: %+v", found, w.Get("job"))
 				}
 				if next := w.use(p, "job"); next.Token() <= first.Token() {
 					t.Errorf("token %d after %d", next.Token(), first.Token())
@@ -125,10 +125,10 @@ func TestWhatADeadProcessLeavesBehindGoes(t *testing.T) {
 		dead, alive := w.process(0), w.process(0)
 		for _, p := range []*process{dead, alive} {
 			who := map[*process]string{dead: "dead", alive: "alive"}[p]
-			w.hold(p.m.Acquire, who+"/itself")
+			w.hold(p.Manager().Acquire, who+"/itself")
 			w.hold(p.Acquire, who+"/session")
 		}
-		dead.die()
+		dead.Outage.Start()
 		began := w.clk.Now()
 		found, report := w.sweep(sweep.Options{})
 		expect(t, "sweep", found, map[string]sweep.Action{
@@ -137,11 +137,11 @@ func TestWhatADeadProcessLeavesBehindGoes(t *testing.T) {
 		if took := w.clk.Now().Sub(began); took < ttl || took > ttl+time.Second {
 			t.Errorf("it took %v", took)
 		}
-		if report.Actions[sweep.Closed] != 1 || w.get(dead.Key()).Version != "" {
-			t.Errorf("%+v; the session: %+v", report, w.get(dead.Key()))
+		if report.Actions[sweep.Closed] != 1 || w.Get(dead.Key()).Version != "" {
+			t.Errorf("%+v; the session: %+v", report, w.Get(dead.Key()))
 		}
 		for _, name := range []string{"dead/itself", "dead/session"} {
-			if rec := w.get(name); rec.Owner != "" || rec.Token == 0 || len(rec.Past) != 1 {
+			if rec := w.Get(name); rec.Owner != "" || rec.Token == 0 || len(rec.Past) != 1 {
 				t.Errorf("%+v", rec)
 			}
 		}
@@ -160,9 +160,9 @@ func TestASweepEndsNobodyWhoIsValid(t *testing.T) {
 	for _, rate := range []float64{0.9, 1, 1.1} {
 		inWorld(t, func(t *testing.T, w *world) {
 			p := w.process(0)
-			p.clk.SetRate(rate)
-			kept, own := w.hold(p.Acquire, "kept"), w.hold(p.m.Acquire, "own")
-			p.die()
+			p.Clk.SetRate(rate)
+			kept, own := w.hold(p.Acquire, "kept"), w.hold(p.Manager().Acquire, "own")
+			p.Outage.Start()
 			next := w.process(0)
 			done := make(chan struct{})
 			go func() {
@@ -170,7 +170,7 @@ func TestASweepEndsNobodyWhoIsValid(t *testing.T) {
 				w.sweep(sweep.Options{})
 			}()
 			for _, l := range []*lease.Lease{kept, own} {
-				w.hold(next.m.Acquire, l.Name())
+				w.hold(next.Manager().Acquire, l.Name())
 				if err := l.Check(); !errors.Is(err, lease.ErrLost) {
 					t.Errorf("%s is held by two: %v", l.Name(), err)
 				}
@@ -185,22 +185,22 @@ func TestASweepMeetsAnotherWrite(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.process(0)
 		w.use(p, "job")
-		w.hold(p.m.Acquire, "dying")
+		w.hold(p.Manager().Acquire, "dying")
 		w.later(31 * day)
 		again := w.process(0)
-		p.die()
-		net := faulty.Wrap(w.open(), nil)
+		p.Outage.Start()
+		net := faulty.Wrap(w.Open(), nil)
 		defer net.Close()
 		taken := false
 		net.SetPlan(func(op faulty.Op) faulty.Fault {
 			switch {
 			case op.Kind == faulty.Delete && op.Key == "job" && !taken:
 				taken = true
-				w.hold(again.m.Acquire, "job")
+				w.hold(again.Manager().Acquire, "job")
 			case op.Kind == faulty.Put && op.Key == "dying":
-				rec := w.get("dying") // a renewal that was long on its way
+				rec := w.Get("dying") // a renewal that was long on its way
 				rec.Nonce = "late"
-				w.put(rec)
+				w.Put(rec)
 			}
 			return faulty.Fault{}
 		})
@@ -209,8 +209,8 @@ func TestASweepMeetsAnotherWrite(t *testing.T) {
 			t.Errorf("%v: %+v", err, report)
 		}
 		expect(t, "sweep", found, map[string]sweep.Action{p.Key(): sweep.Deleted})
-		if !taken || w.get("job").Owner == "" || w.get("dying").Owner == "" {
-			t.Errorf("taken %t: %+v %+v", taken, w.get("job"), w.get("dying"))
+		if !taken || w.Get("job").Owner == "" || w.Get("dying").Owner == "" {
+			t.Errorf("taken %t: %+v %+v", taken, w.Get("job"), w.Get("dying"))
 		}
 	})
 }
@@ -226,7 +226,7 @@ func TestLocksAndElections(t *testing.T) {
 			must(rw.RLock(t.Context()))(t)
 			stand(t, p, who+"/election")
 		}
-		if err := election.SetPause(t.Context(), w.open(), "paused", election.Pause{By: "ada", Reason: "a test", Since: w.clk.Wall()}); err != nil {
+		if err := election.SetPause(t.Context(), w.Open(), "paused", election.Pause{By: "ada", Reason: "a test", Since: w.clk.Wall()}); err != nil {
 			t.Fatal(err)
 		}
 		given := must(lock.NewSemaphore(alive.Session, "given", lock.SemaphoreOptions{Limit: 3}))(t)
@@ -235,7 +235,7 @@ func TestLocksAndElections(t *testing.T) {
 		if err := share.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		dead.die()
+		dead.Outage.Start()
 		found, _ := w.sweep(sweep.Options{})
 		delete(found, dead.Key())
 		for key := range found { // the election's own sessions
@@ -246,7 +246,7 @@ func TestLocksAndElections(t *testing.T) {
 		expect(t, "sweep", found, map[string]sweep.Action{
 			"licences": sweep.Pruned, "given": sweep.Pruned, "dead/rw": sweep.Pruned, ".election/dead/election": sweep.Pruned, "dead/election": sweep.Freed,
 		})
-		state := must(roster.Load(t.Context(), w.open(), "licences"))(t)
+		state := must(roster.Load(t.Context(), w.Open(), "licences"))(t)
 		if len(state.Held) != 1 || state.Held[0].Session != alive.Key() || state.Limit != 3 {
 			t.Errorf("%+v", state)
 		}
@@ -255,7 +255,7 @@ func TestLocksAndElections(t *testing.T) {
 		expect(t, "a month after", found, map[string]sweep.Action{
 			"given": sweep.Deleted, "dead/rw": sweep.Deleted, ".election/dead/election": sweep.Deleted, "dead/election": sweep.Deleted,
 		})
-		if p := must(election.ReadState(t.Context(), w.open(), "paused"))(t).Pause; p == nil {
+		if p := must(election.ReadState(t.Context(), w.Open(), "paused"))(t).Pause; p == nil {
 			t.Error("the pause is gone")
 		}
 		sem := must(lock.NewSemaphore(alive.Session, "given", lock.SemaphoreOptions{Limit: 5}))(t)
@@ -269,7 +269,7 @@ func TestLocksAndElections(t *testing.T) {
 func TestAPauseThatIsOverGoes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		now := w.clk.Wall()
-		if err := election.SetPause(t.Context(), w.open(), "paused", election.Pause{By: "ada", Since: now, Until: now.Add(time.Hour)}); err != nil {
+		if err := election.SetPause(t.Context(), w.Open(), "paused", election.Pause{By: "ada", Since: now, Until: now.Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 		found, _ := w.sweep(sweep.Options{})
@@ -290,7 +290,7 @@ func stand(t *testing.T, p *process, name string) {
 	done, leads := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = election.Run(ctx, p.m, name, election.Callbacks{OnStartedLeading: func(ctx context.Context, _ election.Term) {
+		_ = election.Run(ctx, p.Manager(), name, election.Callbacks{OnStartedLeading: func(ctx context.Context, _ election.Term) {
 			select {
 			case <-leads:
 			default:
@@ -329,9 +329,9 @@ func TestALockThatIsUsedAgainStays(t *testing.T) {
 		w.later(2 * day)
 		found, _ = w.sweep(sweep.Options{})
 		expect(t, "unused", found, map[string]sweep.Action{"data": sweep.Deleted})
-		before := must(roster.Load(t.Context(), w.open(), "data"))(t)
+		before := must(roster.Load(t.Context(), w.Open(), "data"))(t)
 		turn()
-		if after := must(roster.Load(t.Context(), w.open(), "data"))(t); before.Kind != "" || after.Kind != roster.RW {
+		if after := must(roster.Load(t.Context(), w.Open(), "data"))(t); before.Kind != "" || after.Kind != roster.RW {
 			t.Errorf("%+v, then %+v", before, after)
 		}
 	})
@@ -346,16 +346,16 @@ func TestWhatOthersDependOnStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.use(p, "data")
-		rec := w.get("data")
+		rec := w.Get("data")
 		rec.Data = []byte("of a primitive to come")
-		w.put(rec)
-		w.put(store.Record{Key: ".newer/thing", Nonce: "n"})
-		w.put(store.Record{Key: "another-program's", Token: fence.Token(w.clk.Wall().UnixMilli())})
-		before := must(keys(w.open()))(t)
+		w.Put(rec)
+		w.Put(store.Record{Key: ".newer/thing", Nonce: "n"})
+		w.Put(store.Record{Key: "another-program's", Token: fence.Token(w.clk.Wall().UnixMilli())})
+		before := must(keys(w.Open()))(t)
 		w.later(400 * day)
 		found, _ := w.sweep(sweep.Options{OlderThan: time.Hour})
 		expect(t, "sweep", found, map[string]sweep.Action{"data": sweep.Kept, "another-program's": sweep.Kept})
-		if after := must(keys(w.open()))(t); !slices.Equal(before, after) {
+		if after := must(keys(w.Open()))(t); !slices.Equal(before, after) {
 			t.Errorf("%q, and after the sweep %q", before, after)
 		}
 	})
@@ -380,9 +380,9 @@ func TestADryRunWritesNothing(t *testing.T) {
 		w.later(31 * day)
 		must(rw.RLock(t.Context()))(t)
 		w.hold(p.Acquire, "kept")
-		w.hold(p.m.Acquire, "own")
-		p.die()
-		net := faulty.Wrap(w.open(), nil)
+		w.hold(p.Manager().Acquire, "own")
+		p.Outage.Start()
+		net := faulty.Wrap(w.Open(), nil)
 		defer net.Close()
 		dry, report, err := w.trySweep(net, sweep.Options{DryRun: true})
 		if err != nil || net.Count(faulty.Put)+net.Count(faulty.Delete) != 0 {
@@ -405,12 +405,12 @@ func TestPrefix(t *testing.T) {
 			must(must(lock.NewRWMutex(p.Session, name[:2]+"shared"))(t).RLock(t.Context()))(t)
 		}
 		w.later(31 * day)
-		p.die()
+		p.Outage.Start()
 		found, _ := w.sweep(sweep.Options{Prefix: "a/"})
 		expect(t, "a/", found, map[string]sweep.Action{
 			"a/1": sweep.Deleted, "a/2": sweep.Deleted, "a/shared": sweep.Pruned, p.Key(): sweep.Closed,
 		})
-		if w.get(p.Key()).Version == "" {
+		if w.Get(p.Key()).Version == "" {
 			t.Error("a session went with names of a prefix")
 		}
 	})
@@ -420,8 +420,8 @@ func TestPrefix(t *testing.T) {
 func TestObserveBoundsTheWatch(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.process(0)
-		w.hold(p.m.Acquire, "own")
-		p.die()
+		w.hold(p.Manager().Acquire, "own")
+		p.Outage.Start()
 		began := w.clk.Now()
 		found, report := w.sweep(sweep.Options{Observe: ttl - time.Second})
 		if len(found) != 0 || report.Unsettled != 2 || w.clk.Now() != began {
@@ -437,10 +437,10 @@ func TestFailures(t *testing.T) {
 		for _, name := range []string{"a", "b", "c"} {
 			w.use(p, name)
 		}
-		w.put(store.Record{Key: ".lock/bad", Nonce: "n", Data: []byte("{")})
+		w.Put(store.Record{Key: ".lock/bad", Nonce: "n", Data: []byte("{")})
 		w.later(31 * day)
 		full := errors.New("the disk is full")
-		net := faulty.Wrap(w.open(), func(op faulty.Op) faulty.Fault {
+		net := faulty.Wrap(w.Open(), func(op faulty.Op) faulty.Fault {
 			switch {
 			case op.Kind == faulty.Delete && op.Key == "b":
 				return faulty.Fault{Err: full}
@@ -458,7 +458,7 @@ func TestFailures(t *testing.T) {
 
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(full)
-		if _, err := sweep.Run(ctx, w.open(), sweep.Options{Clock: w.clk}); !errors.Is(err, full) {
+		if _, err := sweep.Run(ctx, w.Open(), sweep.Options{Clock: w.clk}); !errors.Is(err, full) {
 			t.Error(err)
 		}
 	})
@@ -478,7 +478,7 @@ func TestOptions(t *testing.T) {
 // Sweeps run beside processes that take, release and lose names. None of them notices.
 func TestSweepsDisturbNobody(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		stop := w.t.Context()
+		stop := w.T.Context()
 		ctx, cancel := context.WithCancel(stop)
 		var mu sync.Mutex
 		highest := map[string]fence.Token{}

@@ -2,43 +2,40 @@ package sweep_test
 
 import (
 	"context"
-	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/clock/clocktest"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/faulty"
-	"github.com/leasehold/leasehold/store/memory"
 	"github.com/leasehold/leasehold/sweep"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	ttl = 15 * time.Second
+	ttl = leasetest.TTL
 	day = 24 * time.Hour
 )
 
 // today is when tests begin by all wall clocks that are right: virtual time begins in 2000, when no token is sane.
 const today = 26 * 365 * day
 
-// world is one database and the processes on it, in virtual time. Its store vouches for no Age, so that everything is observed.
+// world has a store that vouches for no Age, so that everything is observed.
 type world struct {
-	t   *testing.T
-	db  *memory.DB
+	*leasetest.World
 	clk *clocktest.Clock // of the sweep
 	all []*clocktest.Clock
 }
 
 func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, db: memory.NewDB(memory.Options{Clock: clocktest.New(0)}), clk: clocktest.New(0)}
+	leasetest.Run(t, func(t *testing.T, of *leasetest.World) {
+		of.Ageless = true
+		w := &world{World: of, clk: clocktest.New(0)}
 		w.clk.StepWall(today)
 		w.all = []*clocktest.Clock{w.clk}
 		f(t, w)
@@ -52,85 +49,43 @@ func (w *world) later(d time.Duration) {
 	}
 }
 
-func (w *world) open() store.Store { return faulty.Ageless(w.db.Open()) }
-
-// process is one with a session. It is cut off from the store when it dies.
-type process struct {
-	*lease.Session
-	m   *lease.Manager
-	clk *clocktest.Clock
-	out faulty.Outage
-}
+type process = leasetest.Process
 
 // process starts one whose wall clock is behind by lag.
 func (w *world) process(lag time.Duration) *process {
-	w.t.Helper()
-	p := &process{clk: clocktest.New(0)}
-	p.clk.StepWall(w.clk.Wall().Sub(p.clk.Wall()) - lag)
-	w.all = append(w.all, p.clk)
-	net := faulty.Wrap(w.open(), p.out.Plan(nil))
-	m, err := lease.NewManager(net, lease.Options{TTL: ttl, Clock: p.clk})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	p.m = m
-	w.t.Cleanup(func() {
-		if err := errors.Join(m.Close(), net.Close()); err != nil {
-			w.t.Error(err)
-		}
-	})
-	if p.Session, err = m.OpenSession(w.t.Context()); err != nil {
-		w.t.Fatal(err)
-	}
-	return p
+	w.T.Helper()
+	h := w.Host(nil)
+	h.Clk.StepWall(w.clk.Wall().Sub(h.Clk.Wall()) - lag)
+	w.all = append(w.all, h.Clk)
+	return h.Process(h.Net, lease.Options{})
 }
-
-func (p *process) die() { p.out.Start() }
 
 // hold takes a name by itself, or by the session.
 func (w *world) hold(acquire func(context.Context, string, ...lease.AcquireOption) (*lease.Lease, error), name string) *lease.Lease {
-	w.t.Helper()
-	l, err := acquire(w.t.Context(), name)
+	w.T.Helper()
+	l, err := acquire(w.T.Context(), name)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return l
 }
 
 // use takes a name and gives it back, and returns its token.
 func (w *world) use(p *process, name string) *lease.Lease {
-	w.t.Helper()
-	l := w.hold(p.m.Acquire, name)
-	if err := l.Release(w.t.Context()); err != nil {
-		w.t.Fatal(err)
+	w.T.Helper()
+	l := w.hold(p.Manager().Acquire, name)
+	if err := l.Release(w.T.Context()); err != nil {
+		w.T.Fatal(err)
 	}
 	return l
 }
 
-// get reads a record; a key that isn't stored has no version.
-func (w *world) get(key string) store.Record {
-	w.t.Helper()
-	rec, err := store.Load(w.t.Context(), w.db.Open(), key)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return rec
-}
-
-func (w *world) put(rec store.Record) {
-	w.t.Helper()
-	rec.Version = w.get(rec.Key).Version
-	if _, err := w.db.Open().Put(w.t.Context(), rec); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // sweep runs one, and returns what it says of each record.
 func (w *world) sweep(opts sweep.Options) (map[string]sweep.Action, sweep.Report) {
-	w.t.Helper()
-	found, report, err := w.trySweep(w.open(), opts)
+	w.T.Helper()
+	found, report, err := w.trySweep(w.Open(), opts)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return found, report
 }
@@ -140,8 +95,8 @@ func (w *world) trySweep(st store.Store, opts sweep.Options) (map[string]sweep.A
 	opts.Clock = w.clk
 	opts.OnFinding = func(f sweep.Finding) {
 		found[f.Key] = f.Action // the last one: a session is closed, and then deleted
-		w.t.Log(f)
+		w.T.Log(f)
 	}
-	report, err := sweep.Run(w.t.Context(), st, opts)
+	report, err := sweep.Run(w.T.Context(), st, opts)
 	return found, report, err
 }

@@ -393,6 +393,9 @@ func TestEarly(t *testing.T) {
 		left := time.Duration(0)
 		for a.active() {
 			left = a.state.Status().ExpiresIn
+			if term.Left() != left {
+				t.Errorf("%v left of the term, and %v by the state", term.Left(), left)
+			}
 			time.Sleep(step)
 		}
 		if left > 2*step {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -101,12 +102,12 @@ func TestNoOPIsAlwaysActive(t *testing.T) {
 	s, stop := running(t, admiral.NoOP, nil)
 	st := until(t, s, active)
 	term, err := s.Guard(t.Context())
-	if err != nil || term.Check() != nil || term.Token() != 0 || !st.Initialized {
+	if err != nil || term.Check() != nil || term.Token() != 0 || term.Left() != math.MaxInt64 || !st.Initialized {
 		t.Errorf("%+v, %v", st, err)
 	}
 	stop()
-	if term.Check() == nil || !s.Status().ReadOnly {
-		t.Errorf("after the end: %v, %+v", term.Check(), s.Status())
+	if term.Check() == nil || term.Left() != 0 || !s.Status().ReadOnly {
+		t.Errorf("after the end: %v, %v left, %+v", term.Check(), term.Left(), s.Status())
 	}
 }
 

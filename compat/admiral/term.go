@@ -2,6 +2,7 @@ package admiral
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -40,6 +41,10 @@ func (t Term) Context() context.Context { return t.t.ctx }
 // ValidUntil returns the instant at which the term ends unless the lease is renewed; [clock.Ended]
 // when it has ended.
 func (t Term) ValidUntil() clock.Instant { return t.t.until() }
+
+// Left returns the time for which the term still lasts if the lease isn't renewed. It returns 0 when
+// the term has ended, and the largest duration with a checker that has no lease. Left does no I/O.
+func (t Term) Left() time.Duration { return t.t.left() }
 
 // Bind returns a context for one write: it ends with ctx, or when the term does. Call done when the
 // write is over, however it ended. The lease is not handed over or released while a write that was
@@ -111,11 +116,14 @@ func (t *term) until() clock.Instant {
 }
 
 func (t *term) left() time.Duration {
-	until := t.until()
-	if until == clock.Ended {
+	switch until := t.until(); until {
+	case clock.Ended:
 		return 0
+	case clock.NoDeadline:
+		return math.MaxInt64
+	default:
+		return max(until.Sub(t.clk.Now()), 0)
 	}
-	return max(until.Sub(t.clk.Now()), 0)
 }
 
 func (t *term) begin() {

@@ -1,8 +1,8 @@
 package api
 
 import (
-	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/identity"
+	"github.com/leasehold/leasehold/internal/ballot"
 	"github.com/leasehold/leasehold/internal/roster"
 	"github.com/leasehold/leasehold/store"
 )
@@ -30,7 +30,7 @@ func ShareOf(of roster.State, s roster.Share) Share {
 }
 
 // AddElection adds what is known of the election of a name whose hold l already says.
-func (l *Lease) AddElection(state election.State) {
+func (l *Lease) AddElection(state ballot.State) {
 	if p := state.Pause; p != nil {
 		l.Paused = new(Pause(*p))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -24,7 +25,7 @@ func TestFinding_S11_AGrantToldByAnotherServerIsNotLetGoByTheFirst(t *testing.T)
 		}
 		var outage faulty.Outage
 		net.SetPlan(func(op faulty.Op) faulty.Fault {
-			if puts("a")(op) {
+			if leasetest.ByOwner("a")(op) {
 				outage.Start()
 				return faulty.Fault{LoseReply: true}
 			}
@@ -35,14 +36,14 @@ func TestFinding_S11_AGrantToldByAnotherServerIsNotLetGoByTheFirst(t *testing.T)
 		if g, err := first.Acquire(t.Context(), req); err == nil {
 			t.Fatalf("granted: %+v", g)
 		}
-		claim := w.get("job")
+		claim := w.Get("job")
 		g, err := second.Acquire(t.Context(), req)
 		if err != nil || g.Record.Token != claim.Token || g.Record.Session != s.Record.Key || g.Secret == "" {
 			t.Fatalf("%+v, %v: want the claim that was found, %+v", g, err, claim)
 		}
 		outage.End()
 		time.Sleep(ttl)
-		if rec := w.get("job"); rec.Owner != "a" || rec.Token != g.Record.Token {
+		if rec := w.Get("job"); rec.Owner != "a" || rec.Token != g.Record.Token {
 			t.Fatalf("the first server has freed what the second one granted: %+v", rec)
 		}
 		for name, r := range map[string]*Registry{"first": first, "second": second} {
@@ -75,12 +76,12 @@ func TestATermEndsWhileItIsGrantedAgain(t *testing.T) {
 						req.Session = s.Record.Key
 					}
 					was := granted(t, first, req)
-					net.SetPlan(once(faulty.Fault{Delay: time.Second}, func(op faulty.Op) bool { // not its claim, which finds the term
-						return puts("a")(op) && op.Record.Version == was.Version
+					net.SetPlan(leasetest.Once(faulty.Fault{Delay: time.Second}, func(op faulty.Op) bool { // not its claim, which finds the term
+						return leasetest.ByOwner("a")(op) && op.Record.Version == was.Version
 					}))
 					again := send(second, req)
 					released(t, first, was)
-					if <-again.done; again.err != nil || again.grant.Record.Token <= was.Token || w.get("job").Token != again.grant.Record.Token {
+					if <-again.done; again.err != nil || again.grant.Record.Token <= was.Token || w.Get("job").Token != again.grant.Record.Token {
 						t.Errorf("%+v, %v", again.grant, again.err)
 					}
 				})
@@ -101,7 +102,7 @@ func TestOnlyTheSameTermIsGrantedAgain(t *testing.T) {
 		},
 		"no session": func(_ *testing.T, _ *world, _ *Registry, req *Request) { req.Session = "" },
 		"broken": func(t *testing.T, w *world, _ *Registry, _ *Request) {
-			if _, err := drive.Break(t.Context(), w.db.Open(), "job", drive.EndTerm{Token: w.get("job").Token, By: "op"}); err != nil {
+			if _, err := drive.Break(t.Context(), w.DB.Open(), "job", drive.EndTerm{Token: w.Get("job").Token, By: "op"}); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -149,7 +150,7 @@ func TestGrantedAgainInDoubt(t *testing.T) {
 						t.Errorf("after %v: %+v, %v", time.Since(begun), g, err)
 					}
 					net.SetPlan(func(op faulty.Op) faulty.Fault {
-						return faulty.Fault{LoseReply: puts("a")(op) && time.Since(begun) < time.Minute}
+						return faulty.Fault{LoseReply: leasetest.ByOwner("a")(op) && time.Since(begun) < time.Minute}
 					})
 					g, err = other.Acquire(t.Context(), req)
 					switch {

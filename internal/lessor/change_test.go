@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -19,7 +20,7 @@ func TestChangesOfANameAreMadeInTurn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		r, net := w.registry()
 		rec := granted(t, r, wants("a", 0))
-		net.SetPlan(once(faulty.Fault{Delay: time.Second}, puts("a")))
+		net.SetPlan(leasetest.Once(faulty.Fault{Delay: time.Second}, leasetest.ByOwner("a")))
 		done, before := make(chan error, 2), net.Count(faulty.Put)
 		for range 2 {
 			go func() { done <- second(r.Renew(context.Background(), "job", "a", rec.Token, 0, nil)) }()
@@ -28,8 +29,8 @@ func TestChangesOfANameAreMadeInTurn(t *testing.T) {
 		if n := net.Count(faulty.Put) - before; n != 1 {
 			t.Errorf("%d changes are being made at once", n)
 		}
-		if err := errors.Join(<-done, <-done); err != nil || w.written() != 3 {
-			t.Errorf("%v, after %d writes", err, w.written())
+		if err := errors.Join(<-done, <-done); err != nil || w.Writes() != 3 {
+			t.Errorf("%v, after %d writes", err, w.Writes())
 		}
 	})
 }
@@ -54,8 +55,8 @@ func TestCloseEndsChanges(t *testing.T) {
 				t.Error("a change of a registry that was closed is said to be made")
 			}
 		}
-		if <-q.done; !errors.Is(q.err, ErrClosed) || w.written() != 1 {
-			t.Errorf("who waited: %v; %d writes", q.err, w.written())
+		if <-q.done; !errors.Is(q.err, ErrClosed) || w.Writes() != 1 {
+			t.Errorf("who waited: %v; %d writes", q.err, w.Writes())
 		}
 	})
 }
@@ -75,7 +76,7 @@ func TestAChangeIsGivenUpWhenItsTimeIsOver(t *testing.T) {
 		if took := time.Since(begun); took != most || !errors.Is(err, store.ErrUnknownOutcome) {
 			t.Errorf("%v after %v, want an unknown outcome after %v", err, took, most)
 		}
-		net.SetPlan(once(faulty.Fault{Delay: most}, puts("a")))
+		net.SetPlan(leasetest.Once(faulty.Fault{Delay: most}, leasetest.ByOwner("a")))
 		ctx, leave := context.WithCancel(t.Context())
 		time.AfterFunc(most/2, leave)
 		if err := second(r.Renew(ctx, "job", "a", rec.Token, 0, nil)); err != nil {
@@ -89,7 +90,7 @@ func TestALaterChangeIsGivenUpWhenItsTimeIsOver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		r, net := w.registry()
 		rec := granted(t, r, wants("a", 0))
-		net.SetPlan(once(faulty.Fault{Delay: time.Second}, puts("a")))
+		net.SetPlan(leasetest.Once(faulty.Fault{Delay: time.Second}, leasetest.ByOwner("a")))
 		first := make(chan error, 1)
 		go func() { first <- second(r.Renew(context.Background(), "job", "a", rec.Token, 0, nil)) }()
 		synctest.Wait()
@@ -145,8 +146,8 @@ func (s slow) Put(ctx context.Context, rec store.Record) (store.Record, error) {
 // Close returns when nothing is under way any more, and then the store is asked for nothing.
 func TestCloseWaitsForWhatIsUnderWay(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		net := faulty.Wrap(slow{w.db.Open()}, nil)
-		r := New(net, Options{Clock: w.clk})
+		net := faulty.Wrap(slow{w.DB.Open()}, nil)
+		r := New(net, Options{Clock: w.Clk})
 		q := send(r, wants("a", time.Hour))
 		begun := time.Now()
 		if err := r.Close(); err != nil || time.Since(begun) != time.Second {
@@ -185,13 +186,13 @@ func TestARefusedReleaseHasNoHeir(t *testing.T) {
 		if _, err := r.Release(t.Context(), "job", "a", rec.Token, "released", nil); !errors.Is(err, errDown) || errors.Is(err, store.ErrUnknownOutcome) {
 			t.Errorf("released: %v", err)
 		}
-		if q.over() || w.get("job").Owner != "a" {
-			t.Fatalf("granted %+v, %v; stored %+v", q.grant, q.err, w.get("job"))
+		if q.over() || w.Get("job").Owner != "a" {
+			t.Fatalf("granted %+v, %v; stored %+v", q.grant, q.err, w.Get("job"))
 		}
 		net.SetPlan(nil)
 		released(t, r, rec)
-		if <-q.done; q.err != nil || w.get("job").Owner != "b" {
-			t.Errorf("%v; stored %+v", q.err, w.get("job"))
+		if <-q.done; q.err != nil || w.Get("job").Owner != "b" {
+			t.Errorf("%v; stored %+v", q.err, w.Get("job"))
 		}
 	})
 }
@@ -208,7 +209,7 @@ func TestReleaseOfWhatEndedElsewhere(t *testing.T) {
 				granted(t, other, wants(owner, 0))
 			}
 			got, err := r.Release(t.Context(), "job", "a", rec.Token, "released", nil)
-			if !errors.Is(err, fence.ErrStale) || got.Owner != owner || w.get("job").Owner != owner {
+			if !errors.Is(err, fence.ErrStale) || got.Owner != owner || w.Get("job").Owner != owner {
 				t.Errorf("released when %q has the name: %+v, %v", owner, got, err)
 			}
 		}
@@ -220,17 +221,15 @@ func TestATermAfterTheStoreHasForgottenTheName(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		r, _ := w.registry()
 		rec := store.Record{Key: "job", Owner: "old", Token: fence.MaxToken - 9, TTL: ttl, Nonce: "n", Kind: store.KindLease}
-		if _, err := w.db.Open().Put(t.Context(), rec); err != nil {
-			t.Fatal(err)
-		}
+		w.Put(rec)
 		g, err := r.Renew(t.Context(), "job", "old", rec.Token, 0, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.db.Open().Delete(t.Context(), "job", g.Record.Version); err != nil {
+		if err := w.DB.Open().Delete(t.Context(), "job", g.Record.Version); err != nil {
 			t.Fatal(err)
 		}
-		w.highest = map[string]fence.Token{}
+		w.Forget("job")
 		now := granted(t, r, wants("a", time.Minute))
 		if now.Token >= rec.Token {
 			t.Fatalf("token %d: the store has not forgotten %d", now.Token, rec.Token)
@@ -251,7 +250,7 @@ func TestATermAfterTheStoreHasForgottenTheName(t *testing.T) {
 // again, who waits has the name soon, and doesn't wait for the end of a term that is its own.
 func TestAnHeirsOwnClaimInDoubt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.ageless = true
+		w.Ageless = true
 		r, net := w.registry()
 		rec := granted(t, r, wants("a", 0))
 		b := wants("b", time.Hour)
@@ -259,15 +258,15 @@ func TestAnHeirsOwnClaimInDoubt(t *testing.T) {
 		q := send(r, b)
 		var outage faulty.Outage
 		net.SetPlan(func(op faulty.Op) faulty.Fault {
-			if puts("b")(op) && w.get("job").Owner == "a" {
+			if leasetest.ByOwner("b")(op) && w.Get("job").Owner == "a" {
 				outage.Start()
 				return faulty.Fault{LoseReply: true}
 			}
 			return outage.Plan(nil)(op)
 		})
 		time.Sleep(2 * ttl) // a is silent
-		if w.get("job").Owner != "b" {
-			t.Fatalf("stored %+v", w.get("job"))
+		if w.Get("job").Owner != "b" {
+			t.Fatalf("stored %+v", w.Get("job"))
 		}
 		if _, err := r.Release(t.Context(), "job", "a", rec.Token, "released", nil); err == nil {
 			t.Error("released without an answer")
@@ -292,7 +291,7 @@ func TestANoticeIsLeftToTheSession(t *testing.T) {
 		req := wants("a", 0)
 		req.Session = s.Record.Key
 		rec := granted(t, r, req)
-		if _, err := drive.Break(t.Context(), w.db.Open(), "job", drive.EndTerm{Token: rec.Token, By: "op"}); err != nil {
+		if _, err := drive.Break(t.Context(), w.DB.Open(), "job", drive.EndTerm{Token: rec.Token, By: "op"}); err != nil {
 			t.Fatal(err)
 		}
 		for _, left := range []string{"kept", ""} {
@@ -303,7 +302,7 @@ func TestANoticeIsLeftToTheSession(t *testing.T) {
 				}
 				return []byte(left)
 			}, nil)
-			if err != nil || heard == "" || string(g.Notice) != left || string(w.get(s.Record.Key).Data) != left {
+			if err != nil || heard == "" || string(g.Notice) != left || string(w.Get(s.Record.Key).Data) != left {
 				t.Errorf("told %q, left %q: %+v, %v", heard, left, g, err)
 			}
 		}

@@ -51,7 +51,7 @@ func TestCrowd(t *testing.T) {
 }
 
 func crowded(t *testing.T, w *world, seed uint64) {
-	w.ageless = seed%2 == 1
+	w.Ageless = seed%2 == 1
 	rates := faulty.Rates{
 		Delay: 0.2, ReplyDelay: 0.2, Refuse: 0.05, Drop: 0.03, LoseReply: 0.06, ApplyLate: 0.05, ApplyTwice: 0.03, Silent: 0.3,
 		MaxDelay: 4 * time.Second,
@@ -88,7 +88,7 @@ func crowded(t *testing.T, w *world, seed uint64) {
 		nets[i].SetPlan(nil)
 		g, err := r.Acquire(context.Background(), Request{Key: "job", Owner: fmt.Sprint("last ", i), TTL: ttl, Wait: 3 * ttl})
 		if err != nil {
-			t.Fatalf("when the faults had stopped: %v; the record is %+v", err, w.get("job"))
+			t.Fatalf("when the faults had stopped: %v; the record is %+v", err, w.Get("job"))
 		}
 		released(t, r, g.Record)
 	}
@@ -99,7 +99,7 @@ func (c *crowd) turn(w *world, r *Registry, rnd *rand.Rand, holder string) bool 
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if rnd.IntN(4) == 0 {
-		defer w.clk.AfterFunc(time.Duration(rnd.IntN(10_000))*time.Millisecond, cancel)()
+		defer w.Clk.AfterFunc(time.Duration(rnd.IntN(10_000))*time.Millisecond, cancel)()
 	}
 	req := Request{Key: "job", Owner: holder, TTL: ttl, Wait: time.Duration(rnd.IntN(60)) * time.Second}
 	g, err := r.Acquire(ctx, req)
@@ -107,7 +107,7 @@ func (c *crowd) turn(w *world, r *Registry, rnd *rand.Rand, holder string) bool 
 		return false
 	}
 	defer c.leave(holder)
-	for c.enter(w.clk.Now(), holder, g); w.clk.Now() < g.ValidUntil; c.enter(w.clk.Now(), holder, g) {
+	for c.enter(w.Clk.Now(), holder, g); w.Clk.Now() < g.ValidUntil; c.enter(w.Clk.Now(), holder, g) {
 		time.Sleep(time.Duration(rnd.IntN(6000)) * time.Millisecond)
 		if rnd.IntN(3) == 0 {
 			break

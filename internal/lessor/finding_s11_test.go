@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/store/faulty"
 )
 
@@ -21,15 +22,15 @@ func TestFinding_S11_ARenewalWhoseReplyIsLostCountsFromItsFirstRequest(t *testin
 				r, net := w.registry()
 				rec := granted(t, r, wants("a", 0))
 				time.Sleep(time.Second)
-				net.SetPlan(once(fault, puts("a")))
-				sent := w.clk.Now()
+				net.SetPlan(leasetest.Once(fault, leasetest.ByOwner("a")))
+				sent := w.Clk.Now()
 				g, err := r.Renew(t.Context(), "job", "a", rec.Token, 0, nil)
 				if err != nil || g.ValidUntil != sent.Add(validity) {
 					t.Errorf("valid until %v after the request, want %v: %v", g.ValidUntil.Sub(sent), validity, err)
 				}
 				time.Sleep(10 * time.Second) // for what is on its way
-				if w.written() != 2 || g.Record.Nonce != w.get("job").Nonce {
-					t.Errorf("%d writes, want the claim and one renewal", w.written())
+				if w.Writes() != 2 || g.Record.Nonce != w.Get("job").Nonce {
+					t.Errorf("%d writes, want the claim and one renewal", w.Writes())
 				}
 			})
 		})
@@ -62,10 +63,7 @@ func TestFinding_S11_ARestoredTermIsNotRenewed(t *testing.T) {
 					t.Fatal(err)
 				}
 				back := backup.Record
-				back.Version = w.get(rec.Key).Version
-				if _, err := w.db.Open().Put(t.Context(), back); err != nil {
-					t.Fatal(err)
-				}
+				w.Put(back)
 				for range 2 {
 					if g, err := renew(r); !errors.Is(err, fence.ErrStale) || !errors.Is(err, errRestored) {
 						t.Errorf("renewed: %+v, %v", g, err)
@@ -89,11 +87,9 @@ func TestFinding_S11_RenewalsByOtherServersAreNoLoss(t *testing.T) {
 				t.Errorf("renewal %d: %v", i, err)
 			}
 		}
-		old := w.get("job")
+		old := w.Get("job")
 		old.Nonce = "of a server that does not count"
-		if _, err := w.db.Open().Put(t.Context(), old); err != nil {
-			t.Fatal(err)
-		}
+		w.Put(old)
 		for _, r := range []*Registry{r, other, r} {
 			if _, err := r.Renew(t.Context(), "job", "a", rec.Token, 0, nil); err != nil {
 				t.Errorf("after a server that doesn't count: %v", err)
@@ -117,7 +113,7 @@ func TestFinding_S11_AnHeirWhoseReleaseHadNoReply(t *testing.T) {
 				q := send(r, wants("b", time.Minute))
 				var mu sync.Mutex // copies of a request are sent by goroutines of their own
 				var seen []fence.Token
-				plan := once(fault, puts("b"))
+				plan := leasetest.Once(fault, leasetest.ByOwner("b"))
 				net.SetPlan(func(op faulty.Op) faulty.Fault {
 					mu.Lock()
 					defer mu.Unlock()
@@ -126,7 +122,7 @@ func TestFinding_S11_AnHeirWhoseReleaseHadNoReply(t *testing.T) {
 					}
 					return plan(op)
 				})
-				sent := w.clk.Now()
+				sent := w.Clk.Now()
 				released(t, r, rec)
 				<-q.done
 				if q.err != nil || q.grant.Record.Token <= rec.Token || q.grant.ValidUntil != sent.Add(validity) {
@@ -139,8 +135,8 @@ func TestFinding_S11_AnHeirWhoseReleaseHadNoReply(t *testing.T) {
 						t.Errorf("tokens %v were sent, want one", seen)
 					}
 				}
-				if w.written() != 2 {
-					t.Errorf("%d writes, want 2", w.written())
+				if w.Writes() != 2 {
+					t.Errorf("%d writes, want 2", w.Writes())
 				}
 			})
 		})
@@ -169,12 +165,12 @@ func TestFinding_S11_AClaimUnderASessionIsLetGoForCertain(t *testing.T) {
 			t.Fatalf("granted: %+v", g)
 		}
 		time.Sleep(5 * ttl) // longer than a claim that keeps itself is withdrawn
-		if w.get("job").Owner != "a" {
+		if w.Get("job").Owner != "a" {
 			t.Fatal("the claim did not land")
 		}
 		outage.End()
 		time.Sleep(ttl)
-		if rec := w.get("job"); rec.Owner != "" {
+		if rec := w.Get("job"); rec.Owner != "" {
 			t.Errorf("nobody holds it, and it is kept: %+v", rec)
 		}
 	})

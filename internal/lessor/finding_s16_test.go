@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -45,13 +46,6 @@ func (s *served) renew() Grant {
 	return g
 }
 
-func (w *world) erase(key string) {
-	w.t.Helper()
-	if err := w.db.Open().Delete(w.t.Context(), key, w.get(key).Version); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // A holder that renews its session every TTL/3 stops what an outsider has ended TTL/3 after that at the latest: from then on nobody holds
 // the name beside the next one.
 func TestFinding_S16_AServedHolderStopsInTime(t *testing.T) {
@@ -65,9 +59,9 @@ func TestFinding_S16_AServedHolderStopsInTime(t *testing.T) {
 				t.Errorf("%+v", g)
 			}
 			time.Sleep(after)
-			w.erase("job")
-			done := w.clk.Now()
-			other, err := lease.NewManager(w.db.Open(), lease.Options{TTL: ttl, Clock: w.clk})
+			w.Wipe("job")
+			done := w.Clk.Now()
+			other, err := lease.NewManager(w.DB.Open(), lease.Options{TTL: ttl, Clock: w.Clk})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +72,7 @@ func TestFinding_S16_AServedHolderStopsInTime(t *testing.T) {
 			}
 			time.Sleep(ttl/3 - after)
 			loss := s.renew().Lost["job"]
-			if took := w.clk.Now().Sub(done); took > ttl/3 || loss.Token != rec.Token || loss.Cause != lease.CauseTaken || loss.Err == nil {
+			if took := w.Clk.Now().Sub(done); took > ttl/3 || loss.Token != rec.Token || loss.Cause != lease.CauseTaken || loss.Err == nil {
 				t.Errorf("%v later: %+v", took, loss)
 			}
 			if err := l.Check(); err != nil {
@@ -125,23 +119,23 @@ func TestFinding_S16_ASlowLookHoldsNoRenewalUp(t *testing.T) {
 				s := serve(t, r)
 				s.acquire("job")
 				s.renew()
-				w.erase("job")
+				w.Wipe("job")
 				net.SetPlan(func(op faulty.Op) faulty.Fault {
 					if op.Kind == faulty.Get {
 						return fault
 					}
 					return faulty.Fault{}
 				})
-				start := w.clk.Now()
+				start := w.Clk.Now()
 				if g := s.renew(); g.Lost != nil || g.LookedAt != 0 {
 					t.Errorf("%+v", g)
 				}
-				if took := w.clk.Now().Sub(start); took > ttl/12+time.Millisecond {
+				if took := w.Clk.Now().Sub(start); took > ttl/12+time.Millisecond {
 					t.Errorf("it took %v, want %v at most", took, ttl/12)
 				}
 				time.Sleep(ttl / 6)
 				net.SetPlan(nil)
-				time.Sleep(ttl/3 - w.clk.Now().Sub(start))
+				time.Sleep(ttl/3 - w.Clk.Now().Sub(start))
 				if g := s.renew(); g.Lost["job"].Err == nil {
 					t.Errorf("%+v", g)
 				}
@@ -194,13 +188,13 @@ func TestFinding_S11_ASessionIsOpenedByTheDriver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				r, net := w.registry()
-				net.SetPlan(once(fault, puts("a")))
+				net.SetPlan(leasetest.Once(fault, leasetest.ByOwner("a")))
 				g, err := r.OpenSession(t.Context(), "a", ttl, map[string]string{"x": "y"})
 				if err != nil {
 					t.Fatal(err)
 				}
-				now := w.get(g.Record.Key)
-				if now.Nonce != g.Record.Nonce || now.Owner != "a" || now.Info["x"] != "y" || Secret(g.Secret)(now) != nil || g.ValidUntil <= w.clk.Now() {
+				now := w.Get(g.Record.Key)
+				if now.Nonce != g.Record.Nonce || now.Owner != "a" || now.Info["x"] != "y" || Secret(g.Secret)(now) != nil || g.ValidUntil <= w.Clk.Now() {
 					t.Errorf("%+v, stored %+v", g, now)
 				}
 				time.Sleep(time.Second)
@@ -213,14 +207,14 @@ func TestFinding_S11_ASessionIsOpenedByTheDriver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		r, net := w.registry()
 		net.SetPlan(func(op faulty.Op) faulty.Fault { return faulty.Fault{LoseReply: true, Silent: true} })
-		start := w.clk.Now()
+		start := w.Clk.Now()
 		_, err := r.OpenSession(t.Context(), "a", ttl, nil)
-		if took := w.clk.Now().Sub(start); !errors.Is(err, store.ErrUnknownOutcome) || took > patience+time.Millisecond {
+		if took := w.Clk.Now().Sub(start); !errors.Is(err, store.ErrUnknownOutcome) || took > patience+time.Millisecond {
 			t.Errorf("after %v: %v, want an unknown outcome within %v", took, err, patience)
 		}
 		net.SetPlan(nil)
 		time.Sleep(patience)
-		for rec, err := range w.db.Open().List(t.Context(), "") {
+		for rec, err := range w.DB.Open().List(t.Context(), "") {
 			if err != nil || rec.Owner != "" {
 				t.Errorf("what may have been opened is not closed: %+v, %v", rec, err)
 			}

@@ -15,7 +15,7 @@ func TestFinding_S5_AGrantIsNotToldOnAPlainRead(t *testing.T) {
 	for kept, session := range map[string]bool{"by its own renewals": false, "by a session": true} {
 		for end, lost := range map[string]bool{"the replica comes back": false, "the primary dies": true} {
 			t.Run(kept+", "+end, func(t *testing.T) {
-				inWorld(t, func(t *testing.T, w *world) { grantedInDoubt(t, w.clk, session, lost) })
+				inWorld(t, func(t *testing.T, w *world) { grantedInDoubt(t, w.Clk, session, lost) })
 			})
 		}
 	}

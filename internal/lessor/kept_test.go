@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -51,14 +52,13 @@ func TestWhatASessionIsKnownToKeep(t *testing.T) {
 		granted(t, r, Request{Key: "beside", Owner: "a", TTL: ttl})
 		want("held beside it", 0)
 		rec := store.Record{Key: "job", Owner: "a", Token: fence.MaxToken - 9, TTL: ttl, Session: s.g.Record.Key, Nonce: "n", Kind: store.KindLease}
-		if _, err := w.db.Open().Put(t.Context(), rec); err != nil {
-			t.Fatal(err)
-		}
+		w.Put(rec)
 		r.Keep(rec)
 		want("granted elsewhere", 1)
 		r.LetGo("none")
 		want("another was let go", 1)
-		w.erase("job")
+		w.Wipe("job")
+		w.Forget("job") // no token can be as high as that
 		if g := s.renew(); g.Lost["job"].Token != rec.Token {
 			t.Errorf("an outsider deleted it: %+v", g)
 		}
@@ -97,7 +97,7 @@ func TestALookThatFailsOnce(t *testing.T) {
 		r, net := w.registry()
 		s := serve(t, r)
 		s.acquire("job")
-		net.SetPlan(once(faulty.Fault{Err: errDown}, func(op faulty.Op) bool { return op.Kind == faulty.Get && op.Key == "job" }))
+		net.SetPlan(leasetest.Once(faulty.Fault{Err: errDown}, func(op faulty.Op) bool { return op.Kind == faulty.Get && op.Key == "job" }))
 		if g := s.renew(); g.LookedAt != 1 {
 			t.Errorf("%+v", g)
 		}
@@ -151,7 +151,7 @@ func TestASessionThatIsMadeTooSlowly(t *testing.T) {
 			return f
 		})
 		g, err := r.OpenSession(t.Context(), "a", time.Second, nil)
-		if err != nil || g.ValidUntil <= w.clk.Now() || w.get(g.Record.Key).Owner != "a" || net.Count(faulty.Put) != 2 {
+		if err != nil || g.ValidUntil <= w.Clk.Now() || w.Get(g.Record.Key).Owner != "a" || net.Count(faulty.Put) != 2 {
 			t.Errorf("after %d writes: %+v, %v", net.Count(faulty.Put), g, err)
 		}
 	})
@@ -183,7 +183,7 @@ func TestOpenSessionEnds(t *testing.T) {
 func TestAClaimIsFoundByAnothersChange(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		r, net := w.registry()
-		net.SetPlan(once(faulty.Fault{LoseReply: true}, puts("a"))) // it is looked for after a pause
+		net.SetPlan(leasetest.Once(faulty.Fault{LoseReply: true}, leasetest.ByOwner("a"))) // it is looked for after a pause
 		a := send(r, wants("a", time.Hour))
 		if a.over() {
 			t.Fatal("granted without an answer")
@@ -191,7 +191,7 @@ func TestAClaimIsFoundByAnothersChange(t *testing.T) {
 		if _, err := r.Renew(t.Context(), "job", "x", 1, 0, nil); !errors.Is(err, fence.ErrStale) {
 			t.Errorf("another's term: %v", err)
 		}
-		if !a.over() || a.err != nil || a.grant.Record.Token != w.get("job").Token {
+		if !a.over() || a.err != nil || a.grant.Record.Token != w.Get("job").Token {
 			t.Errorf("%+v, %v", a.grant, a.err)
 		}
 		time.Sleep(ttl / 2)

@@ -46,16 +46,14 @@ func TestFinding_S1_TheDeadDontKeepANameFromTheServer(t *testing.T) {
 		for _, ageless := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: ", ageless"}[ageless], func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
-					w.ageless = ageless
+					w.Ageless = ageless
 					r, _ := w.registry()
 					s, err := r.OpenSession(t.Context(), "member", ttl, nil)
 					if err != nil {
 						t.Fatal(err)
 					}
 					for _, rec := range of.records(s.Record.Key) {
-						if _, err := w.db.Open().Put(t.Context(), rec); err != nil {
-							t.Fatal(err)
-						}
+						w.Put(rec)
 					}
 					for range 2 {
 						other := new(store.KindError)
@@ -87,9 +85,7 @@ func TestFinding_S1_MembersOfWhomNothingIsKnownKeepTheName(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		r, net := w.registry()
 		rec := store.Record{Key: "job", Kind: store.KindRW, Token: 7, Data: members(t, "held", store.KindRW, ".session/member/1"), Nonce: "n"}
-		if _, err := w.db.Open().Put(t.Context(), rec); err != nil {
-			t.Fatal(err)
-		}
+		w.Put(rec)
 		net.SetPlan(func(op faulty.Op) faulty.Fault { return faulty.Fault{Drop: op.Key == ".session/member/1"} })
 		if g, err := r.Acquire(t.Context(), wants("a", 0)); !errors.Is(err, store.ErrKind) {
 			t.Errorf("%+v, %v", g, err)

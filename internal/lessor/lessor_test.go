@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -23,22 +24,22 @@ func TestTerm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := w.clk.Now().Add(validity); g.ValidUntil != want {
+		if want := w.Clk.Now().Add(validity); g.ValidUntil != want {
 			t.Errorf("valid until %v, want %v", g.ValidUntil, want)
 		}
 		time.Sleep(5 * time.Second)
 		renewed, err := r.Renew(t.Context(), "job", "a", g.Record.Token, 0, nil)
-		if want := w.clk.Now().Add(validity); err != nil || renewed.ValidUntil != want || renewed.Record.Token != g.Record.Token {
+		if want := w.Clk.Now().Add(validity); err != nil || renewed.ValidUntil != want || renewed.Record.Token != g.Record.Token {
 			t.Errorf("renewed: %+v, %v; want it valid until %v", renewed, err, want)
 		}
 		if renewed, err = r.Renew(t.Context(), "job", "a", g.Record.Token, time.Minute, nil); err != nil || renewed.Record.TTL != time.Minute {
 			t.Errorf("renewed for a minute: %+v, %v", renewed, err)
 		}
-		if w.written() != 3 {
-			t.Errorf("%d writes for an acquire and two renewals", w.written())
+		if w.Writes() != 3 {
+			t.Errorf("%d writes for an acquire and two renewals", w.Writes())
 		}
 		released(t, r, g.Record)
-		if rec := w.get("job"); rec.Owner != "" || rec.Token != g.Record.Token || rec.Past[0].Why != "released" {
+		if rec := w.Get("job"); rec.Owner != "" || rec.Token != g.Record.Token || rec.Past[0].Why != "released" {
 			t.Errorf("after the release: %+v", rec)
 		}
 		again := granted(t, r, wants("a", 0))
@@ -64,7 +65,7 @@ func second[T any](_ T, err error) error { return err }
 func TestSilentHolderExpires(t *testing.T) {
 	for _, ageless := range []bool{false, true} {
 		inWorld(t, func(t *testing.T, w *world) {
-			w.ageless = ageless
+			w.Ageless = ageless
 			before, _ := w.registry()
 			dead := granted(t, before, wants("dead", 0))
 			begun := time.Now()
@@ -89,7 +90,7 @@ func TestSilentHolderExpires(t *testing.T) {
 // Pitfall P6: callers who never wait find an abandoned name all the same, since the registry remembers what it saw.
 func TestPitfall_P6_TriesObserve(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.ageless = true
+		w.Ageless = true
 		r, _ := w.registry()
 		granted(t, r, wants("dead", 0))
 		r, _ = w.registry()
@@ -120,7 +121,7 @@ func TestOrder(t *testing.T) {
 				t.Errorf("%s left, and got %v", owners[i], queue[i].err)
 			}
 		}
-		writes := w.written()
+		writes := w.Writes()
 		for i := range owners {
 			if slices.Contains(left, i) {
 				continue
@@ -131,7 +132,7 @@ func TestOrder(t *testing.T) {
 			}
 			holder = queue[i].grant.Record
 		}
-		if n := w.written() - writes; n != 61 {
+		if n := w.Writes() - writes; n != 61 {
 			t.Errorf("%d writes for 61 releases, each with a grant", n)
 		}
 		if len(r.Waiting("job")) != 0 {
@@ -158,7 +159,7 @@ func TestDeadlineIsExact(t *testing.T) {
 			t.Errorf("one who doesn't wait had to wait until %v", got)
 		}
 		released(t, r, rec)
-		if rec := w.get("job"); rec.Owner != "" {
+		if rec := w.Get("job"); rec.Owner != "" {
 			t.Errorf("granted to one who had left: %+v", rec)
 		}
 	})
@@ -175,7 +176,7 @@ func TestPitfall_P11_WhoHasGoneIsGrantedNothing(t *testing.T) {
 			if next {
 				after = send(r, wants("after", time.Minute))
 			}
-			net.SetPlan(once(faulty.Fault{ReplyDelay: time.Second}, puts("gone")))
+			net.SetPlan(leasetest.Once(faulty.Fault{ReplyDelay: time.Second}, leasetest.ByOwner("gone")))
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
@@ -187,7 +188,7 @@ func TestPitfall_P11_WhoHasGoneIsGrantedNothing(t *testing.T) {
 			if !gone.over() || gone.err == nil {
 				t.Errorf("the one who has gone has %+v, %v", gone.grant, gone.err)
 			}
-			switch rec := w.get("job"); {
+			switch rec := w.Get("job"); {
 			case next && (!after.over() || rec.Owner != "after"):
 				t.Errorf("the next one waits still: %+v", rec)
 			case !next && rec.Owner != "":
@@ -201,7 +202,7 @@ func TestPitfall_P11_WhoHasGoneIsGrantedNothing(t *testing.T) {
 func TestPitfall_P11_ClaimOfOneWhoHasGone(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		r, net := w.registry()
-		net.SetPlan(once(faulty.Fault{ReplyDelay: time.Second}, puts("gone")))
+		net.SetPlan(leasetest.Once(faulty.Fault{ReplyDelay: time.Second}, leasetest.ByOwner("gone")))
 		begun := time.Now()
 		gone := send(r, wants("gone", time.Minute))
 		gone.cancel()
@@ -210,8 +211,8 @@ func TestPitfall_P11_ClaimOfOneWhoHasGone(t *testing.T) {
 		if d := time.Since(begun); d > 2*time.Second {
 			t.Errorf("the name was free again after %v", d)
 		}
-		if after.err != nil || w.get("job").Owner != "after" || !gone.over() {
-			t.Errorf("the next one: %v, %+v", after.err, w.get("job"))
+		if after.err != nil || w.Get("job").Owner != "after" || !gone.over() {
+			t.Errorf("the next one: %v, %+v", after.err, w.Get("job"))
 		}
 	})
 }
@@ -230,7 +231,7 @@ func TestPitfall_P11_GrantToOneWhoIsGoing(t *testing.T) {
 			t.Errorf("%+v, %v", g, err)
 		}
 		synctest.Wait()
-		if rec := w.get("job"); rec.Owner != "" || rec.Token == 0 {
+		if rec := w.Get("job"); rec.Owner != "" || rec.Token == 0 {
 			t.Errorf("it holds: %+v", rec)
 		}
 	})
@@ -272,22 +273,22 @@ func TestLostReplies(t *testing.T) {
 	for _, fault := range []faulty.Fault{{LoseReply: true}, {ApplyLate: 50 * time.Millisecond}, {ApplyTwice: true, ApplyLate: 20 * time.Millisecond}} {
 		inWorld(t, func(t *testing.T, w *world) {
 			r, net := w.registry()
-			net.SetPlan(once(fault, puts("a")))
+			net.SetPlan(leasetest.Once(fault, leasetest.ByOwner("a")))
 			rec := granted(t, r, wants("a", time.Minute))
-			net.SetPlan(once(fault, puts("a")))
+			net.SetPlan(leasetest.Once(fault, leasetest.ByOwner("a")))
 			if _, err := r.Renew(t.Context(), "job", "a", rec.Token, 0, nil); err != nil {
 				t.Errorf("%+v: renewal: %v", fault, err)
 			}
 			q := send(r, wants("b", time.Minute))
-			net.SetPlan(once(fault, puts("b")))
+			net.SetPlan(leasetest.Once(fault, leasetest.ByOwner("b")))
 			released(t, r, rec)
 			<-q.done
-			if q.err != nil || w.get("job").Owner != "b" || w.get("job").Token != q.grant.Record.Token {
+			if q.err != nil || w.Get("job").Owner != "b" || w.Get("job").Token != q.grant.Record.Token {
 				t.Errorf("%+v: the heir: %+v, %v", fault, q.grant, q.err)
 			}
-			net.SetPlan(once(fault, puts("")))
+			net.SetPlan(leasetest.Once(fault, leasetest.ByOwner("")))
 			released(t, r, q.grant.Record)
-			if rec := w.get("job"); rec.Owner != "" {
+			if rec := w.Get("job"); rec.Owner != "" {
 				t.Errorf("%+v: not released: %+v", fault, rec)
 			}
 		})
@@ -305,7 +306,7 @@ func TestRequestSentAgain(t *testing.T) {
 		again.Owner = "a, anew"
 		for range 2 {
 			g, err := r.Acquire(t.Context(), again)
-			if err != nil || g.Record.Token != rec.Token || g.Record.Owner != "a" || g.ValidUntil != w.clk.Now().Add(validity) {
+			if err != nil || g.Record.Token != rec.Token || g.Record.Owner != "a" || g.ValidUntil != w.Clk.Now().Add(validity) {
 				t.Errorf("sent again: %+v, %v", g, err)
 			}
 			r, _ = w.registry() // and another server answers
@@ -320,7 +321,7 @@ func TestRequestSentAgain(t *testing.T) {
 		if !b2.over() || !errors.Is(b2.err, ErrReplaced) {
 			t.Fatalf("the second one: %v", b2.err)
 		}
-		released(t, r, w.get("job"))
+		released(t, r, w.Get("job"))
 		if !b3.over() || b3.err != nil || c.over() {
 			t.Errorf("it has lost its place: %v", b3.err)
 		}
@@ -341,7 +342,7 @@ func TestBroken(t *testing.T) {
 		r, _ := w.registry()
 		rec := granted(t, r, wants("a", 0))
 		q := send(r, wants("b", time.Hour))
-		if _, err := drive.Break(t.Context(), w.db.Open(), "job", drive.EndTerm{Token: rec.Token, By: "op"}); err != nil {
+		if _, err := drive.Break(t.Context(), w.DB.Open(), "job", drive.EndTerm{Token: rec.Token, By: "op"}); err != nil {
 			t.Fatal(err)
 		}
 		var lost *lease.LostError

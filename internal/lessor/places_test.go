@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -95,9 +96,9 @@ func TestPlacesUnknown(t *testing.T) {
 		granted(t, first, Request{Key: "job", Owner: "holder", TTL: time.Hour})
 		closed(t, first, queued(first, "1", "2"))
 		second, net := w.registry()
-		net.SetPlan(once(faulty.Fault{Err: errors.New("down")}, func(op faulty.Op) bool { return op.Key == placesKey }))
+		net.SetPlan(leasetest.Once(faulty.Fault{Err: errors.New("down")}, func(op faulty.Op) bool { return op.Key == placesKey }))
 		lined(t, second, queued(second, "a", "3", "2", "1"), "1", "2", "a", "3")
-		if _, err := w.db.Open().Put(context.Background(), store.Record{Key: placesKey, Nonce: "n", Data: []byte("{")}); err != nil {
+		if _, err := w.DB.Open().Put(context.Background(), store.Record{Key: placesKey, Nonce: "n", Data: []byte("{")}); err != nil {
 			t.Fatal(err)
 		}
 		third, net := w.registry()
@@ -183,7 +184,7 @@ func TestPlacesFit(t *testing.T) {
 			}
 		}
 		closed(t, r, all)
-		rec := w.get(placesKey)
+		rec := w.Get(placesKey)
 		var saved savedPlaces
 		if err := json.Unmarshal(rec.Data, &saved); err != nil || len(saved.Queues) == 0 {
 			t.Errorf("%d queues, %v", len(saved.Queues), err)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -63,11 +64,11 @@ func TestQueuesAreShown(t *testing.T) {
 		rec := granted(t, r, Request{Key: "job", Owner: "holder", TTL: time.Hour})
 		req := wants("a", time.Minute)
 		req.ID = "k1"
-		first, since := send(r, req), w.clk.Now()
+		first, since := send(r, req), w.Clk.Now()
 		time.Sleep(40 * time.Second)
 		again, b := send(r, req), send(r, wants("b", time.Hour))
 		<-first.done
-		if got := r.Waiting("job"); len(got) != 2 || got[0].Since != since || got[0].Until != w.clk.Now().Add(time.Minute) || got[1].Since != w.clk.Now() {
+		if got := r.Waiting("job"); len(got) != 2 || got[0].Since != since || got[0].Until != w.Clk.Now().Add(time.Minute) || got[1].Since != w.Clk.Now() {
 			t.Errorf("shown: %+v", got)
 		}
 		b.cancel()
@@ -99,8 +100,8 @@ func TestNobodyWatchesANameThatNobodyWaitsFor(t *testing.T) {
 		"it removed": func(r *Registry, _ *request) { r.Remove("job", "") },
 	} {
 		inWorld(t, func(t *testing.T, w *world) {
-			st := &waits{Store: w.db.Open()}
-			r := New(st, Options{Clock: w.clk})
+			st := &waits{Store: w.DB.Open()}
+			r := New(st, Options{Clock: w.Clk})
 			granted(t, r, Request{Key: "job", Owner: "holder", TTL: time.Hour})
 			q := send(r, wants("a", time.Hour))
 			time.Sleep(2 * calm)
@@ -161,7 +162,7 @@ func TestAFailedWatchIsAskedForAgain(t *testing.T) {
 		r, net := w.registry()
 		other, _ := w.registry()
 		rec := granted(t, other, Request{Key: "job", Owner: "holder", TTL: time.Hour})
-		net.SetPlan(once(faulty.Fault{Err: errDown}, func(op faulty.Op) bool { return op.Kind == faulty.Wait }))
+		net.SetPlan(leasetest.Once(faulty.Fault{Err: errDown}, func(op faulty.Op) bool { return op.Kind == faulty.Wait }))
 		q := send(r, wants("a", time.Hour))
 		time.Sleep(time.Minute)
 		released(t, other, rec)
@@ -222,7 +223,7 @@ func TestWhatCannotBeMendedIsTold(t *testing.T) {
 		}
 		net.SetPlan(nil)
 		pool := store.Record{Key: "pool", Kind: store.KindPool, Token: 7, Nonce: "n"}
-		if _, err := w.db.Open().Put(t.Context(), pool); err != nil {
+		if _, err := w.DB.Open().Put(t.Context(), pool); err != nil {
 			t.Fatal(err)
 		}
 		req := wants("a", time.Hour)
@@ -271,7 +272,7 @@ func TestAClaimGivesWayToAnEarlierPlace(t *testing.T) {
 func TestAClaimIsGivenUpWithPauses(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		r, net := w.registry()
-		lost := once(faulty.Fault{LoseReply: true}, puts("gone"))
+		lost := leasetest.Once(faulty.Fault{LoseReply: true}, leasetest.ByOwner("gone"))
 		net.SetPlan(func(op faulty.Op) faulty.Fault {
 			if f := lost(op); f.LoseReply || op.Kind == faulty.Get && op.Nth == 1 {
 				return f
@@ -297,11 +298,11 @@ func TestAClaimIsGivenUpWithPauses(t *testing.T) {
 // What a claim of an owner left in the store, and could not be let go, keeps that owner from the name no longer than until it asks again.
 func TestAnOwnersOwnLeftoverIsTakenOver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.ageless = true // else the leftover would be known to be old
+		w.Ageless = true // else the leftover would be known to be old
 		r, net := w.registry()
 		var outage faulty.Outage
 		net.SetPlan(func(op faulty.Op) faulty.Fault {
-			if puts("a")(op) {
+			if leasetest.ByOwner("a")(op) {
 				outage.Start()
 				return faulty.Fault{LoseReply: true}
 			}
@@ -313,7 +314,7 @@ func TestAnOwnersOwnLeftoverIsTakenOver(t *testing.T) {
 		time.Sleep(3 * ttl)
 		outage.End()
 		net.SetPlan(nil)
-		if rec := w.get("job"); rec.Owner != "a" {
+		if rec := w.Get("job"); rec.Owner != "a" {
 			t.Fatalf("nothing is left: %+v", rec)
 		}
 		begun := time.Now()
@@ -334,8 +335,8 @@ func TestATryInDoubtIsMadeOnceMore(t *testing.T) {
 		net.SetPlan(func(op faulty.Op) faulty.Fault {
 			return faulty.Fault{LoseReply: op.Kind == faulty.Put && op.Nth == 1, Drop: op.Kind == faulty.Get && op.Key == req.Key && time.Since(begun) < 3*time.Second}
 		})
-		if rec := granted(t, r, req); rec.Token != w.get("job").Token || w.get("job").Owner != "a" {
-			t.Errorf("granted %+v, stored %+v", rec, w.get("job"))
+		if rec := granted(t, r, req); rec.Token != w.Get("job").Token || w.Get("job").Owner != "a" {
+			t.Errorf("granted %+v, stored %+v", rec, w.Get("job"))
 		}
 	})
 }
@@ -412,7 +413,7 @@ func TestATryBehindAClaim(t *testing.T) {
 		released(t, r, granted(t, r, wants("before", 0)))
 		begun := time.Now()
 		net.SetPlan(func(op faulty.Op) (f faulty.Fault) {
-			if puts("a")(op) && time.Since(begun) < 2*time.Second {
+			if leasetest.ByOwner("a")(op) && time.Since(begun) < 2*time.Second {
 				f.Err = errDown
 			}
 			return f

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -32,7 +33,7 @@ func TestFirstStepsEndWithTheRequest(t *testing.T) {
 			t.Run(what+", "+reply+" it lands", func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					r, net := w.registry()
-					net.SetPlan(once(fault, puts("a")))
+					net.SetPlan(leasetest.Once(fault, leasetest.ByOwner("a")))
 					begun := time.Now()
 					req := wants("a", tt.wait)
 					req.TTL = 10 * time.Minute // no request of it ends by itself within the patience
@@ -49,8 +50,8 @@ func TestFirstStepsEndWithTheRequest(t *testing.T) {
 						return // what landed expires
 					}
 					time.Sleep(10 * time.Second) // for what is left to be done
-					if n := len(r.Waiting("job")); n != 0 || w.get("job").Owner != "" {
-						t.Errorf("%d wait, and it holds: %+v", n, w.get("job"))
+					if n := len(r.Waiting("job")); n != 0 || w.Get("job").Owner != "" {
+						t.Errorf("%d wait, and it holds: %+v", n, w.Get("job"))
 					}
 					if g, err := r.Acquire(t.Context(), wants("b", 0)); err != nil {
 						t.Errorf("the next one: %+v, %v", g, err)
@@ -106,7 +107,7 @@ func TestFirstReadEndsWithTheRequest(t *testing.T) {
 func TestComesDuringTheFirstSteps(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		r, net := w.registry()
-		net.SetPlan(once(faulty.Fault{Delay: 2 * time.Second}, puts("first")))
+		net.SetPlan(leasetest.Once(faulty.Fault{Delay: 2 * time.Second}, leasetest.ByOwner("first")))
 		begun := time.Now()
 		first := send(r, wants("first", time.Minute))
 		synctest.Wait()
@@ -121,8 +122,8 @@ func TestComesDuringTheFirstSteps(t *testing.T) {
 		}
 		released(t, r, first.grant.Record)
 		<-patient.done
-		if patient.err != nil || w.written() != 2 {
-			t.Errorf("the next one: %v, after %d writes", patient.err, w.written())
+		if patient.err != nil || w.Writes() != 2 {
+			t.Errorf("the next one: %v, after %d writes", patient.err, w.Writes())
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/store/faulty"
 )
 
@@ -14,7 +15,7 @@ func TestComesDuringAChange(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		r, net := w.registry()
 		rec := granted(t, r, wants("holder", 0))
-		net.SetPlan(once(faulty.Fault{Delay: 2 * time.Second}, puts("")))
+		net.SetPlan(leasetest.Once(faulty.Fault{Delay: 2 * time.Second}, leasetest.ByOwner("")))
 		begun := time.Now()
 		free := make(chan struct{})
 		go func() {
@@ -33,8 +34,8 @@ func TestComesDuringAChange(t *testing.T) {
 			t.Errorf("granted after %v: %v", got, patient.err)
 		}
 		released(t, r, patient.grant.Record)
-		if rec := w.get("job"); rec.Owner != "" || w.written() != 4 {
-			t.Errorf("%+v after %d writes", rec, w.written())
+		if rec := w.Get("job"); rec.Owner != "" || w.Writes() != 4 {
+			t.Errorf("%+v after %d writes", rec, w.Writes())
 		}
 	})
 }

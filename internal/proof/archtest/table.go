@@ -95,6 +95,10 @@ var Table = []Row{
 		Why: "lock writes it; the server, the command and a sweep read it",
 	},
 	{
+		Dir: "internal/ballot", Floor: F1,
+		Why: "election writes it; the server, the command and a sweep read it",
+	},
+	{
 		Dir: "internal/pools", Floor: F1,
 		Why: "the server, the client and a sweep name the leases of values as identity does",
 	},
@@ -266,6 +270,10 @@ var Table = []Row{
 		Why: "mutated code of every package asks it which mutant is on; code that isn't mutated has none to ask for",
 	},
 	{
+		Dir: "internal/proof/leasetest", Floor: F3, Tests: true, May: []string{"store/memory", "store/faulty", "clock/clocktest"},
+		Why: "the tests of leases, and of what is made of them, share one world",
+	},
+	{
 		Dir: "internal/proof/golden", Floor: F1, Tests: true, Only: []string{"std"},
 		Why: "it serves the tests of every module, so it must bring nothing into their graphs",
 	},
@@ -282,7 +290,7 @@ var Table = []Row{
 
 // forTests is what any test may import of ours, and testLibs of others.
 var (
-	forTests = []string{"clock/clocktest", "store/memory", "store/faulty", "store/storetest", "fence/fencetest", "fence/filemarks", "internal/proof/servers", "internal/proof/golden", "internal/proof/records", "lease"}
+	forTests = []string{"clock/clocktest", "store/memory", "store/faulty", "store/storetest", "fence/fencetest", "fence/filemarks", "internal/proof/servers", "internal/proof/golden", "internal/proof/records", "internal/proof/leasetest", "lease"}
 	testLibs = []string{
 		x, "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine", "github.com/rogpeppe/go-internal",
 	}

@@ -33,6 +33,7 @@ var Targets = []Target{
 	{Dir: "lock", Suites: []Suite{{Dir: "lock"}}},
 	{Dir: "internal/roster", Suites: []Suite{{Dir: "lock"}}},
 	{Dir: "election", Suites: []Suite{{Dir: "election"}}},
+	{Dir: "internal/ballot", Suites: []Suite{{Dir: "election"}}},
 	{Dir: "internal/lessor", Suites: []Suite{{Dir: "internal/lessor"}}, Note: "The tests of the server, which drive it, are not run."},
 	{
 		Dir: "store/file", Files: []string{"commit.go", "lane.go", "lock.go", "row.go", "sqlite.go", "life.go"}, Suites: []Suite{{Dir: "store/file"}},

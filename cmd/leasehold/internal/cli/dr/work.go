@@ -82,7 +82,7 @@ func (s *standIn) work(term admiral.Term) error {
 	if err != nil {
 		return hold.StartError(s.argv[0], err)
 	}
-	if supervise.Watch(term, p, s.timing, s.a.Clock, func(n supervise.Notice) { s.words.Notice(n, s.argv[0], hold.LeftOf(term, s.a.Clock)) }) {
+	if supervise.Watch(term, p, s.timing, s.a.Clock, func(n supervise.Notice) { s.words.Notice(n, s.argv[0], term.Left()) }) {
 		return nil
 	}
 	return hold.EndError(p.Status())

@@ -36,7 +36,7 @@ func (e *elector) lead(ctx context.Context, term election.Term) {
 		return
 	}
 	e.began = e.a.Clock.Now()
-	tell := func(n supervise.Notice) { e.words.Notice(n, "the active command", hold.LeftOf(term, e.a.Clock)) }
+	tell := func(n supervise.Notice) { e.words.Notice(n, "the active command", term.Left()) }
 	lost := supervise.WatchUntil(ctx.Done(), term, p, e.timing, e.a.Clock, tell)
 	switch {
 	case lost || ctx.Err() != nil:

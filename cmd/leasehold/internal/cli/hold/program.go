@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
@@ -106,15 +105,6 @@ func ShareHeld(e *lock.HeldError) string {
 		return "held by " + who
 	}
 	return fmt.Sprintf("held by %s; %d waiting before", who, e.Waiting)
-}
-
-// LeftOf returns for how long a lease is valid without a renewal; 0 when it has ended.
-func LeftOf(l supervise.Lease, clk clock.Clock) time.Duration {
-	until := l.ValidUntil()
-	if until == clock.Ended {
-		return 0
-	}
-	return max(until.Sub(clk.Now()), 0)
 }
 
 // EndError is the error with the exit code of a CMD that ended by itself.

@@ -239,12 +239,12 @@ func (j *Job) once(ctx context.Context) error {
 		Path: j.path, Args: j.Argv, Env: env, Clock: j.App.Clock,
 		Contain: j.App.Contain(), Contained: j.Words.Contained, Guards: j.Words.Guards,
 		Proof:     driver.Proof(j.st),
-		Suspended: func() { j.Words.Suspended(hold.LeftOf(h, j.App.Clock)) },
+		Suspended: func() { j.Words.Suspended(h.Left()) },
 	})
 	if err != nil {
 		return errors.Join(hold.StartError(j.Argv[0], err), j.release(h))
 	}
-	lost := supervise.Watch(h, p, j.Timing, j.App.Clock, func(n supervise.Notice) { j.Words.Notice(n, j.Argv[0], hold.LeftOf(h, j.App.Clock)) })
+	lost := supervise.Watch(h, p, j.Timing, j.App.Clock, func(n supervise.Notice) { j.Words.Notice(n, j.Argv[0], h.Left()) })
 	cause := context.Cause(h.Context())
 	if err := j.release(h); err != nil {
 		j.Words.Say("%s", cli.OneLine(err))

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -79,6 +80,7 @@ func (j *Job) misfit(ctx context.Context, err error) error {
 // Hold is what CMD runs under: a lease, or a share of a lock.
 type Hold interface {
 	supervise.Lease
+	Left() time.Duration
 	Token() fence.Token
 	Sequencer() fence.Sequencer
 	Release(ctx context.Context) error

@@ -8,7 +8,6 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/lease"
@@ -64,7 +63,7 @@ func TestNameIsSharedWhileItIsTakenAsAWhole(t *testing.T) {
 	if _, err := rw.BesideLeases().TryRLock(t.Context()); !errors.Is(err, lease.ErrHeld) {
 		t.Errorf("read while somebody has it as a whole: %v", err)
 	}
-	if left := hold.LeftOf(h, clock.System()); left <= 0 || left > 20*time.Second {
+	if left := h.Left(); left <= 0 || left > 20*time.Second {
 		t.Errorf("valid for %v", left)
 	}
 	if err := h.Release(t.Context()); err != nil {

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
-	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/ballot"
 	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/internal/roster"
@@ -145,9 +145,13 @@ func (a *Viewer) addElection(ctx context.Context, st store.Store, v *View) error
 	if driver.CheckKey(kinds.Elections+v.Name) != nil {
 		return nil // too long a name for one
 	}
-	state, err := election.ReadState(ctx, st, v.Name)
-	if err != nil || state.Pause == nil && len(state.Candidates) == 0 {
+	rec, err := store.Load(ctx, st, kinds.Elections+v.Name)
+	if err != nil {
 		return unlessInvalid(err)
+	}
+	state, err := ballot.StateOf(rec, a.Clock.Wall())
+	if err != nil || state.Pause == nil && len(state.Candidates) == 0 {
+		return err
 	}
 	v.Kind = KindElection
 	all := state.Candidates
