@@ -57,6 +57,28 @@ func (c Config) TTL() time.Duration { return c.WaitTime * time.Duration(c.Failur
 // the TTL if that is less.
 func (c Config) Renew() time.Duration { return min(c.WaitTime, c.TTL()/3) }
 
+// Differences returns what next says otherwise, as "waitTimeInSeconds 15 → 20" for each key, in the
+// order of the documentation. Sections that the state checker passes over don't count.
+func (c Config) Differences(next Config) []string {
+	var all []string
+	before, after := c.texts(), next.texts()
+	for i, key := range keys {
+		if before[i] != after[i] {
+			all = append(all, fmt.Sprintf("%s %s → %s", key, cmp.Or(before[i], "nothing"), cmp.Or(after[i], "nothing")))
+		}
+	}
+	return all
+}
+
+// texts are the values in the order of keys.
+func (c Config) texts() []string {
+	seconds := func(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
+	return []string{
+		c.LeaseName, c.PodIdentifier, seconds(c.WaitTime), strconv.Itoa(c.FailureThreshold), c.TableName, c.Role, c.Region,
+		c.HomeRegion, c.PodRegion, c.Endpoint, c.Store,
+	}
+}
+
 // runsIn is where this instance runs, for people.
 func (c Config) runsIn() string { return cmp.Or(c.PodRegion, c.Region) }
 

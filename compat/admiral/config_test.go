@@ -66,6 +66,27 @@ func TestBothShapes(t *testing.T) {
 	}
 }
 
+// Each key counts, and each is named.
+func TestDifferences(t *testing.T) {
+	before, err := admiral.ParseConfig([]byte(nested + ours))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := before.Differences(before); len(got) != 0 {
+		t.Errorf("%q", got)
+	}
+	after := before
+	after.LeaseName, after.PodIdentifier, after.WaitTime, after.FailureThreshold = "a", "b", time.Second, 9
+	after.TableName, after.Role, after.Region, after.HomeRegion, after.PodRegion, after.Endpoint, after.Store = "c", "", "e", "f", "g", "h", "i"
+	after.Others = "database"
+	want := "leaseName prod → a, podIdentifier east → b, waitTimeInSeconds 15 → 1, failureThreshold 3 → 9, tableName admiral-lease → c, " +
+		"role arn:aws:iam::1:role/dr → nothing, region us-east-2 → e, homeRegion us-east-2 → f, podRegion us-east-1 → g, " +
+		"endpoint http://127.0.0.1:8000 → h, store file:x → i"
+	if got := strings.Join(before.Differences(after), ", "); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
 func TestConfigErrorsNameTheKey(t *testing.T) {
 	for text, wants := range map[string]string{
 		"":                                       "empty leaseName",

@@ -35,8 +35,9 @@ func (o *leaseOptions) add(cmd *cobra.Command) {
 type checkedLease struct {
 	a       *app
 	cfg     admiral.Config
-	path    string // of the file; "" for none, or where the checker is unknown
-	checker string // as the registry writes it
+	read    admiral.Config // cfg as the file has it
+	path    string         // of the file; "" for none, or where the checker is unknown
+	checker string         // as the registry writes it
 }
 
 // name is what to call it: the lease's name, or what has none.
@@ -68,6 +69,7 @@ func (o leaseOptions) resolve(a *app) (checkedLease, error) {
 		if l.cfg, err = admiral.LoadConfig(path); err != nil {
 			return l, cli.Exit(cli.ExitUsage, err)
 		}
+		l.read = l.cfg
 	}
 	if a.Values.Find("store").Source.Kind == config.Flag {
 		l.cfg.Store = a.Values.Get("store")

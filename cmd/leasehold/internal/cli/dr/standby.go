@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -139,13 +140,11 @@ func (a *app) standby(ctx context.Context, o standbyOptions, argv []string) (err
 		defer server.Close()
 		s.words.Say("serving the state of %s on http://%s", s.lease.name(), server.Addr())
 	}
-	told := make(chan struct{})
+	var own sync.WaitGroup
 	telling, stop := context.WithCancel(context.Background())
-	go func() {
-		defer close(told)
-		s.tell(telling)
-	}()
-	defer func() { stop(); <-told }()
+	own.Go(func() { s.tell(telling) })
+	own.Go(func() { (&reload{s: s}).follow(telling) })
+	defer func() { stop(); own.Wait() }()
 	return s.run(ctx, checker)
 }
 
