@@ -32,15 +32,19 @@ type Config struct {
 	Endpoint   string // of DynamoDB, when it isn't the Region's: a local one, for instance
 	Store      string // URL of a Leasehold store, in place of a table
 
+	// Poll is the longest pause between two looks at the table: 7/8 of WaitTime by default, so that
+	// a pair with a WaitTime of 15 s reads 16 times a minute at most. It is in whole seconds.
+	Poll time.Duration
+
 	// Others are the other sections of the file, which Admiral reads for other purposes and the
 	// state checker passes over: "ignoreIdentityList, database". For people; "" for none.
 	Others string
 }
 
-// The keys of the file. The last four are Leasehold's own.
+// The keys of the file. The last five are Leasehold's own.
 var keys = []string{
 	"leaseName", "podIdentifier", "waitTimeInSeconds", "failureThreshold", "tableName", "role", "region",
-	"homeRegion", "podRegion", "endpoint", "store",
+	"homeRegion", "podRegion", "endpoint", "store", "pollSeconds",
 }
 
 // section is the key under which Admiral reads all others.
@@ -75,8 +79,17 @@ func (c Config) texts() []string {
 	seconds := func(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
 	return []string{
 		c.LeaseName, c.PodIdentifier, seconds(c.WaitTime), strconv.Itoa(c.FailureThreshold), c.TableName, c.Role, c.Region,
-		c.HomeRegion, c.PodRegion, c.Endpoint, c.Store,
+		c.HomeRegion, c.PodRegion, c.Endpoint, c.Store, seconds(c.Poll),
 	}
+}
+
+// Looks is how long an instance may take to see a change of the table, and 0 where the store pushes:
+// Poll, or its default.
+func (c Config) Looks(checker string) time.Duration {
+	if !strings.EqualFold(checker, DynamoDB) {
+		return 0
+	}
+	return cmp.Or(c.Poll, c.WaitTime*7/8)
 }
 
 // runsIn is where this instance runs, for people.
@@ -124,6 +137,11 @@ func ParseConfig(b []byte) (Config, error) {
 	if c.FailureThreshold, err = number(values, "failureThreshold", 1_000_000); err != nil {
 		return Config{}, err
 	}
+	poll, err := number(values, "pollSeconds", int(time.Hour/time.Second))
+	if err != nil {
+		return Config{}, err
+	}
+	c.Poll = time.Duration(poll) * time.Second
 	return c, c.checkTimes()
 }
 

@@ -78,10 +78,10 @@ func TestDifferences(t *testing.T) {
 	after := before
 	after.LeaseName, after.PodIdentifier, after.WaitTime, after.FailureThreshold = "a", "b", time.Second, 9
 	after.TableName, after.Role, after.Region, after.HomeRegion, after.PodRegion, after.Endpoint, after.Store = "c", "", "e", "f", "g", "h", "i"
-	after.Others = "database"
+	after.Others, after.Poll = "database", 7*time.Second
 	want := "leaseName prod → a, podIdentifier east → b, waitTimeInSeconds 15 → 1, failureThreshold 3 → 9, tableName admiral-lease → c, " +
 		"role arn:aws:iam::1:role/dr → nothing, region us-east-2 → e, homeRegion us-east-2 → f, podRegion us-east-1 → g, " +
-		"endpoint http://127.0.0.1:8000 → h, store file:x → i"
+		"endpoint http://127.0.0.1:8000 → h, store file:x → i, pollSeconds 0 → 7"
 	if got := strings.Join(before.Differences(after), ", "); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
@@ -102,6 +102,7 @@ func TestConfigErrorsNameTheKey(t *testing.T) {
 		"leaseName: [a]\n":                       "line 1 leaseName plain",
 		"waitTimeInSeconds: 15s\n":               `waitTimeInSeconds "15s" whole`,
 		"waitTimeInSeconds: 0\n":                 "waitTimeInSeconds from 1",
+		"pollSeconds: 3601\n":                    "pollSeconds from 1 to 3600",
 		"failureThreshold: -3\n":                 "failureThreshold",
 		"failureThreshold: 1.5\n":                "failureThreshold",
 		"waitTimeInSeconds: 99999999999999999\n": "waitTimeInSeconds",

@@ -91,8 +91,17 @@ func (r *run) control(ctx context.Context, key string) (store.Record, error) {
 	limited, cancel := clock.WithTimeout(ctx, r.clk, r.c.opts.Renew)
 	defer cancel()
 	rec, err := store.Load(limited, r.st, key)
+	if err == nil && rec.Version == "" {
+		// A row that is there costs one read a look.
+		if made, putErr := say(limited, r.st, rec, call{}); putErr == nil {
+			rec = made
+		}
+	}
 	for err == nil {
 		c := heard(rec)
+		if c.ID != "" {
+			r.hurry(key)
+		}
 		me := r.instance()
 		if !c.wants(me) {
 			r.obey(ctx, c)
@@ -105,6 +114,14 @@ func (r *run) control(ctx context.Context, key string) (store.Record, error) {
 		}
 	}
 	return rec, err
+}
+
+// hurry has this instance see soon what follows from a call, where the store is polled.
+func (r *run) hurry(key string) {
+	if h, ok := r.st.Store.(interface{ Hurry(key string) }); ok {
+		h.Hurry(key)
+		h.Hurry(r.c.cfg.LeaseName)
+	}
 }
 
 // wants reports whether the call waits for an answer of this instance.

@@ -17,7 +17,7 @@ type run struct {
 	c      *Checker
 	s      *State
 	clk    clock.Clock
-	st     store.Store
+	st     *observed
 	m      *lease.Manager
 	warm   clock.Instant // when the warm-up is over
 	orders chan order    // hand-overs that were asked for

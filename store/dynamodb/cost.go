@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/leasehold/leasehold/store/dynamodb/internal/poll"
 )
 
 // The prices of on-demand capacity in us-east-1, in US dollars a million units, since 1 November 2024.
@@ -150,7 +152,7 @@ func Cost(setup Setup) (Estimate, error) {
 		Renew:  line(perHeartbeat*float64(heartbeats), 0),
 		Look:   line(0, looksPerTTL*float64(Month)/float64(s.TTL)*s.looks(read)),
 		Change: line(change*writesPerChange*write, change*readsPerChange*read),
-		Wait:   line(0, float64(s.Waiters)*float64(Month)/(float64(s.PollMax)*(1-pollJitter/2))*read),
+		Wait:   line(0, float64(s.Waiters)*float64(Month)/(float64(s.PollMax)*(1-poll.Jitter/2))*read),
 	}
 	rest := line(e.Change.Writes+e.Wait.Writes, e.Change.Reads+e.Wait.Reads)
 	e.Total = line(e.Renew.Writes+rest.Writes, e.Look.Reads+rest.Reads)

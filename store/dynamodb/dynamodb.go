@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
+	"github.com/leasehold/leasehold/store/dynamodb/internal/poll"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
@@ -76,7 +76,7 @@ func (o Options) check() error {
 	}{
 		{"ServerClock", o.ServerClock, 0, 24 * time.Hour},
 		{"Attempt", o.Attempt, 10 * time.Millisecond, time.Minute},
-		{"PollMax", o.PollMax, pollMin, time.Hour},
+		{"PollMax", o.PollMax, poll.Min, time.Hour},
 	} {
 		if d.value < d.least || d.value > d.most {
 			return fmt.Errorf("dynamodb options: %s %v: want %v to %v", d.name, d.value, d.least, d.most)
@@ -88,10 +88,10 @@ func (o Options) check() error {
 // Store keeps records in one table. It implements [store.Store], [store.Waiter], [store.Describer]
 // and [driver.Inspector].
 type Store struct {
-	table   *table.Table
-	client  Client
-	opts    Options
-	watches *watcher.Set[*watch]
+	table  *table.Table
+	client Client
+	opts   Options
+	poller *poll.Poller
 }
 
 var (
@@ -127,7 +127,7 @@ func Open(ctx context.Context, client Client, name string, opts Options) (*Store
 		table: table.New(client, name, table.Options{Attempt: opts.Attempt, Clock: opts.Clock, OnRequest: opts.OnRequest, Identity: opts.Identity}),
 	}
 	s.table.Make = "make it with `leasehold init dynamodb`"
-	s.watches = watcher.NewSet(ctx, watcher.Kind[*watch]{Begin: newWatch, Linger: watcher.Forever, MaxIdle: maxWatches, Clock: opts.Clock})
+	s.poller = poll.New(ctx, opts.Clock, opts.PollMax, func(ctx context.Context, key string) (store.Record, error) { return store.Load(ctx, s, key) })
 	if !opts.Unchecked {
 		if err := s.checkTable(ctx); err != nil {
 			s.table.Close()
@@ -148,7 +148,7 @@ func (s *Store) Properties() store.Properties {
 
 // Close implements [store.Store]. It ends running calls and waits for them. The client stays open.
 func (s *Store) Close() error {
-	s.watches.End()
+	s.poller.End()
 	s.table.Close()
 	return nil
 }

@@ -58,30 +58,6 @@ func TestPaceOfAWait(t *testing.T) {
 	}
 }
 
-// Who is to read, and is late because others were quicker, doesn't read again what they have read.
-func TestReadsAreShared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v := new(virtual)
-		s := testVirtual(t, v, Options{Clock: clocktest.New(0)})
-		w, leave, err := s.watches.Join("k")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer leave()
-		for range 20 { // turn and news come at once
-			_, _, news := w.look(0, "", time.Second)
-			for range 2 {
-				if err := w.read(t.Context(), s, "k", news); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		if n := v.requests("GetItem"); n != 20 {
-			t.Errorf("%d reads, want 20", n)
-		}
-	})
-}
-
 // A renewal wakes who waits, and doesn't quicken the pace. A change of holder does.
 func TestRenewalsDontQuickenAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -205,22 +181,6 @@ func TestCloseEndsAWaitAtOnce(t *testing.T) {
 		}
 		if err := <-waiting; !errors.Is(err, store.ErrClosed) || time.Since(start) != 0 {
 			t.Errorf("%v after %v", err, time.Since(start))
-		}
-	})
-}
-
-// A handle remembers a bounded number of keys that it waited for.
-func TestWatchesAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		v := new(virtual)
-		s := testVirtual(t, v, Options{Clock: clocktest.New(0)})
-		for i := range 3 * maxWatches {
-			if _, err := s.Wait(t.Context(), fmt.Sprint(i), "x"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n := s.watches.Len(); n > maxWatches {
-			t.Errorf("%d keys are remembered, want %d at most", n, maxWatches)
 		}
 	})
 }

@@ -63,7 +63,7 @@ func (u *dynamoDBURL) schema() (open opener, err error) {
 	if !ok {
 		return open, nil
 	}
-	for _, p := range []string{paramServerClock, paramPoll, paramUnchecked} {
+	for _, p := range []string{paramServerClock, paramUnchecked} {
 		if _, given := u.params[p]; given {
 			return nil, fmt.Errorf("parameter %q: it is for tables of Leasehold's own, not for schema %q", p, name)
 		}
@@ -133,7 +133,7 @@ func (s *neighbourStore) Close() error {
 
 // openNeighbour opens a neighbour's table, and refuses one in which leases aren't safe.
 func openNeighbour(ctx context.Context, open opener, d *DynamoDB) (store.Store, error) {
-	st, err := open(d.Client, dynamotables.Access{HomeRegion: d.opts.HomeRegion, Identity: d.opts.Identity})
+	st, err := open(d.Client, dynamotables.Access{HomeRegion: d.opts.HomeRegion, PollMax: d.opts.PollMax, Identity: d.opts.Identity})
 	if err != nil {
 		d.Close()
 		return nil, err

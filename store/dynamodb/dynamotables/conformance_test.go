@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 						s, err := k.open(testClient(t, "http://"+network.Addr), name)
 						return companions{s}, err
 					},
-					Slow: true,
+					Slow: true, Pushes: true,
 					Cut:  func() error { network.Cut(); return nil },
 					Heal: func() error { network.Heal(); return nil },
 				}

@@ -1,6 +1,7 @@
 package dynamotables
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
+	"github.com/leasehold/leasehold/store/dynamodb/internal/poll"
 	"github.com/leasehold/leasehold/store/dynamodb/internal/table"
 )
 
@@ -21,13 +23,14 @@ type Access = table.Options
 type Request = table.Request
 
 // Store keeps records in a neighbour's table, while the neighbour uses it. It implements
-// [store.Store], [store.Describer] and [driver.Inspector]; its Wait polls. Close leaves the client
-// open.
+// [store.Store], [store.Waiter], [store.Describer] and [driver.Inspector]; its Wait polls. Close
+// leaves the client open.
 type Store struct {
 	schema schema
 	client Client
 	home   string // Access.HomeRegion
 	table  *table.Table
+	poller *poll.Poller
 
 	mu      sync.Mutex
 	settled map[string]known   // by key: rows whose token the companion is known to have
@@ -48,6 +51,7 @@ type sighted struct {
 
 var (
 	_ store.Store      = (*Store)(nil)
+	_ store.Waiter     = (*Store)(nil)
 	_ store.Describer  = (*Store)(nil)
 	_ driver.Inspector = (*Store)(nil)
 )
@@ -60,16 +64,36 @@ func open(client Client, name string, sc schema, access Access) (*Store, error) 
 	if name == "" {
 		return nil, fmt.Errorf(`%s: Table "": want the name of the table that the neighbour uses`, sc.name)
 	}
+	if access.PollMax == 0 {
+		access.PollMax = time.Second
+	}
+	if access.PollMax < poll.Min || access.PollMax > time.Hour {
+		return nil, fmt.Errorf("%s: Access.PollMax %v: want %v to 1h", sc.name, access.PollMax, poll.Min)
+	}
 	s := &Store{
 		schema: sc, client: client, home: access.HomeRegion, table: table.New(client, name, access),
 		settled: map[string]known{}, sighted: map[string]sighted{},
 	}
 	s.table.Make = "make it as the documentation of " + sc.name + " says"
+	s.poller = poll.New(context.Background(), s.table.Clock(), access.PollMax, func(ctx context.Context, key string) (store.Record, error) { return store.Load(ctx, s, key) })
 	return s, nil
 }
 
+// Wait implements [store.Waiter]. It polls, once for all waiters for a key on this store, ever more
+// slowly, up to Access.PollMax.
+func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
+	if err := driver.CheckKey(key); err != nil {
+		return store.Record{}, err
+	}
+	return s.poller.Wait(ctx, key, version)
+}
+
+// Hurry has the waiters for key look at once, and often for a while: a change is expected.
+func (s *Store) Hurry(key string) { s.poller.Hurry(key) }
+
 // Close implements [store.Store].
 func (s *Store) Close() error {
+	s.poller.End()
 	s.table.Close()
 	return nil
 }

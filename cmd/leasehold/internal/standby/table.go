@@ -45,7 +45,7 @@ func OpenTable(ctx context.Context, cfg admiral.Config) (store.Store, error) {
 		}
 	})
 	st, err := dynamotables.Admiral(db, dynamotables.AdmiralOptions{
-		Table: cfg.TableName, Wait: cfg.WaitTime, Threshold: cfg.FailureThreshold, Access: dynamotables.Access{HomeRegion: cfg.HomeRegion},
+		Table: cfg.TableName, Wait: cfg.WaitTime, Threshold: cfg.FailureThreshold, Access: dynamotables.Access{HomeRegion: cfg.HomeRegion, PollMax: cfg.Looks(admiral.DynamoDB)},
 	})
 	if err != nil {
 		client.CloseIdleConnections()

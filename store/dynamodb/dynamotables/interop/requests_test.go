@@ -213,5 +213,10 @@ done or refused, and a strongly consistent read is one read unit. ` + "`leasehol
 	for _, r := range rows {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.who, r.acquire, r.refused, r.renew, r.release)
 	}
+	b.WriteString(`
+A pair of ` + "`leasehold standby`" + ` on Admiral's table reads 15 times a minute and writes 4 times, with a waitTimeInSeconds of 15: the
+active instance 5 reads and 4 writes, the passive one 10 reads. Counted by ` + "`TestFinding_D3_ReadsOfAPair`" + `; ` + "`pollSeconds`" + ` changes it
+([Active and passive](standby.md)).
+`)
 	return b.Bytes()
 }

@@ -33,6 +33,10 @@ type Options struct {
 	Clock     clock.Clock   // clock.System() by default
 	OnRequest func(Request) // told of each request that was made, retries included; it must not block
 
+	// PollMax is the longest pause between two looks of a waiter, for a store that has no option of
+	// its own for that: 1 s by default, 20 ms to 1 h.
+	PollMax time.Duration
+
 	// HomeRegion is the one Region in which all, other libraries included, write to a global table
 	// in eventual mode.
 	HomeRegion string

@@ -23,6 +23,10 @@ func (a *app) operation(ctx context.Context, o leaseOptions, f func(admiral.Oper
 	if err != nil {
 		return err
 	}
+	return a.operationOn(ctx, l, f)
+}
+
+func (a *app) operationOn(ctx context.Context, l checkedLease, f func(admiral.Operator) error) error {
 	opening, cancel := clock.WithTimeout(ctx, a.Clock, cli.OpenLimit)
 	defer cancel()
 	st, err := l.open(opening)
@@ -59,11 +63,21 @@ func (a *app) standbyStatusCommand() *cobra.Command {
 			if wait < 0 {
 				return cli.Usage("--wait %v: want a duration that is not negative", wait)
 			}
-			return a.operation(cmd.Context(), o, func(op admiral.Operator) error { return a.standbyStatus(cmd.Context(), op, wait) })
+			l, err := o.resolve(a)
+			if err != nil {
+				return err
+			}
+			if !cmd.Flags().Changed("wait") {
+				wait += l.cfg.Looks(l.checker)
+			}
+			if looks := l.cfg.Looks(l.checker); wait > 0 && looks > wait/2 {
+				a.Say("asking the instances, which look at the table every %v", looks)
+			}
+			return a.operationOn(cmd.Context(), l, func(op admiral.Operator) error { return a.standbyStatus(cmd.Context(), op, wait) })
 		},
 	}
 	o.add(cmd)
-	cmd.Flags().DurationVar(&wait, "wait", wait, "how long instances have to answer")
+	cmd.Flags().DurationVar(&wait, "wait", wait, "how long instances have to answer: by default 3s, and the time in which they look at a table")
 	a.Flag(cmd.Flags(), "output")
 	return cmd
 }
