@@ -79,7 +79,7 @@ func (s *Store) follow(ctx context.Context, key string, w *watcher.Watch) {
 
 // setWatch asks the server for a watch, and returns the row that was read when it was set, or why
 // that can't be read.
-func (s *Store) setWatch(ctx context.Context, key string) (r row, rowErr error, fired <-chan zk.Event, err error) { //nolint:revive // rowErr belongs to r
+func (s *Store) setWatch(ctx context.Context, key string) (r row, rowErr error, fired <-chan zk.Event, err error) {
 	path := s.node(key)
 	for err = s.session(ctx); err == nil; {
 		var f found

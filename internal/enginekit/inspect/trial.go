@@ -139,12 +139,14 @@ func (p *probe) wait(ctx context.Context, version string) error {
 		_, err := store.Wait(ctx, p.Store, p.key, version)
 		told <- err
 	}()
-	if err := p.put(ctx, version); err != nil {
+	err := p.put(ctx, version)
+	if err != nil {
 		cancel()
-		<-told
-		return err
 	}
-	return <-told
+	if late := <-told; err == nil {
+		err = late
+	}
+	return err
 }
 
 func (p *probe) list(ctx context.Context) error {

@@ -7,6 +7,10 @@
 // watch is told is as good as a read. A Wait returns it without a further round trip. Where reads
 // are linearizable, a Wait that begins with the version that the watch knows doesn't read at all:
 // see [Reader.Linearizable].
+//
+// A [Set] has the watches of a store: who waits for a key joins the watch on it, which begins with
+// the first and outlives the last for a while. So an engine's own part is to keep one watch of its
+// server's up, and to say how it reads.
 package watcher
 
 import (
