@@ -74,13 +74,14 @@ func (w *Watch) Ended() { w.change(func(st *state) { st.tries++; st.ended = true
 
 // Rewind is for a server whose revisions may begin again lower, as they do when it is put back from
 // a backup: it is at that revision now, 0 for a key that isn't stored and has none. If the watch was
-// told a later one, it forgets that, and whoever waits reads.
+// told a later one, it forgets that and what was shown, and whoever waits reads.
 func (w *Watch) Rewind(revision uint64) {
-	w.change(func(st *state) {
-		if st.revision > revision {
-			*st = state{tries: st.tries + 1}
-		}
-	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.state.revision > revision {
+		w.state = state{tries: w.state.tries + 1}
+		w.wake()
+	}
 }
 
 // Knows reports whether that version is the latest: a Wait for another one makes no read, where
