@@ -14,7 +14,7 @@ import (
 const inspectWithin = 10 * time.Second
 
 // Inspect implements [driver.Inspector]. It writes, reads and deletes a record of its own, whose
-// key begins with ".inspect/".
+// key begins with ".doctor/".
 func (s *Store) Inspect(ctx context.Context) []driver.Finding {
 	servers := s.inspectServers(ctx)
 	if servers.Status == driver.StatusFail {

@@ -76,9 +76,6 @@ func (s *Store) follow(ctx context.Context, key string, w *watcher.Watch) {
 			}
 			limit = quietMax
 		default:
-			if denied {
-				w.Again()
-			}
 			index, seen, denied = last, r, false
 			w.Rewind(r.index) // after the data were put back to a copy
 			w.Tell(r.index, r.rec, r.err)

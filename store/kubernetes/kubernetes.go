@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -124,17 +125,7 @@ func isNil(v any) bool {
 }
 
 // ready returns why no operation may begin.
-func (s *Store) ready(ctx context.Context) error {
-	select {
-	case <-s.closing:
-		return store.ErrClosed
-	default:
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
-}
+func (s *Store) ready(ctx context.Context) error { return watcher.Ready(ctx, s.closing) }
 
 // Close implements [store.Store]. Running requests continue, and the client stays open.
 func (s *Store) Close() error {

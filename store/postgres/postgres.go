@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/internal/enginekit/batch"
 	"github.com/leasehold/leasehold/internal/enginekit/notify"
 	"github.com/leasehold/leasehold/internal/enginekit/outcome"
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -127,17 +128,7 @@ func (s *Store) Close() error {
 }
 
 // ready returns why no operation may begin.
-func (s *Store) ready(ctx context.Context) error {
-	select {
-	case <-s.closed:
-		return store.ErrClosed
-	default:
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
-}
+func (s *Store) ready(ctx context.Context) error { return watcher.Ready(ctx, s.closed) }
 
 // mode is how statements are sent: in one round trip, and prepared only where a connection leads to
 // one server process.

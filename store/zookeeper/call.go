@@ -26,7 +26,7 @@ const sessionPoll = 5 * time.Millisecond
 // none, to be sent long after the caller has gone. Its errors are unsentErrors.
 func (s *Store) session(ctx context.Context) error {
 	for waited := false; ; waited = true {
-		if s.life.Err() != nil {
+		if s.watches.Life().Err() != nil {
 			return unsentError{store.ErrClosed}
 		}
 		if ctx.Err() != nil && !waited {

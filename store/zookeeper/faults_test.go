@@ -331,7 +331,7 @@ func TestCloseEndsAWaitThatStillReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	stale := storetest.MustPut(t, s, held("k"))
-	<-s.watch("k").set // there is nothing left to do for a Wait but to read
+	watched(t, s, stale) // there is nothing left to do for a Wait but to read
 	stale.Version = newBirth() + ".0"
 	network.Cut()
 	w := waitThatReads(t, s, r, stale)
@@ -365,7 +365,7 @@ func TestAWaitReadsAgainWhenTheConnectionBreaks(t *testing.T) {
 	network := servers.Proxy(t, srv.Addr)
 	s, r := open(t, network.Addr, aRoot())
 	stale := storetest.MustPut(t, s, held("k"))
-	<-s.watch("k").set // there is nothing left to do for a Wait but to read
+	watched(t, s, stale) // there is nothing left to do for a Wait but to read
 	stale.Version = newBirth() + ".0"
 	network.Cut()
 	w := waitThatReads(t, s, r, stale)
@@ -380,12 +380,45 @@ func TestAMissedEventIsMadeUpFor(t *testing.T) {
 	srv := servers.ZooKeeper(t, servers.Shared())
 	s, _ := open(t, srv.Addr, aRoot())
 	rec := storetest.MustPut(t, s, held("k"))
-	w := s.watch("k")
-	<-w.set
-	w.fired = nil
-	waits := []storetest.Waiting{storetest.StartWait(t, s, rec), storetest.StartWait(t, s, rec), storetest.StartWait(t, s, rec)}
-	storetest.MustPut(t, s, rec)
-	for _, w := range waits {
-		w.End(t)
+	_, leave, err := s.watches.Join("k") // as a Wait does
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer leave()
+	was := row{rec: rec}
+	rec = storetest.MustPut(t, s, rec)
+	start := time.Now()
+	s.silence(storetest.Within(t, 2*checkMax), "k", was, nil)
+	if took := time.Since(start); took > checkMax+5*time.Second {
+		t.Errorf("it was noticed after %v", took)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	silent := make(chan struct{})
+	go func() {
+		s.silence(ctx, "k", row{rec: rec}, nil)
+		close(silent)
+	}()
+	select {
+	case <-silent:
+		t.Error("a row that stayed was taken for another one")
+	case <-time.After(checkMax + time.Second):
+	}
+	cancel()
+	<-silent
+}
+
+// watched waits until the handle has a watch that knows the record.
+func watched(t testing.TB, s *Store, rec store.Record) {
+	t.Helper()
+	w, leave, err := s.watches.Join(rec.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave()
+	storetest.Eventually(t, func() error {
+		if !w.Knows(rec.Version) {
+			return errors.New("the watch is not set")
+		}
+		return nil
+	})
 }

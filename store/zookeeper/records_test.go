@@ -274,9 +274,7 @@ func TestWatchesThatFiredAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if n := len(s.watches.byKey); n > 200 {
+	if n := s.watches.Len(); n > 200 {
 		t.Errorf("%d watches are kept", n)
 	}
 }
@@ -311,6 +309,12 @@ func TestPermissions(t *testing.T) {
 			t.Errorf("%s by another account: %v, want what to grant", call, err)
 		}
 	}
+	storetest.Eventually(t, func() error { // nothing goes on for a Wait that was refused
+		if n := stranger.watches.Len(); n > 0 {
+			return fmt.Errorf("%d watches are kept", n)
+		}
+		return nil
+	})
 	if f := findings(stranger.Inspect(t.Context()))["permissions"]; f.Status != driver.StatusFail || f.Advice == "" {
 		t.Errorf("Inspect by another account: %+v", f)
 	}

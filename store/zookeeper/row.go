@@ -54,11 +54,11 @@ type row struct {
 func decode(key string, data []byte, stat *zk.Stat) (row, error) {
 	birth, body, _ := bytes.Cut(data, []byte("\n"))
 	if !isBirth(string(birth)) {
-		return row{}, driver.Corrupt(key, errors.New("its znode doesn't begin with a line that Leasehold writes: something else wrote it"))
+		return row{mzxid: stat.Mzxid}, driver.Corrupt(key, errors.New("its znode doesn't begin with a line that Leasehold writes: something else wrote it"))
 	}
 	rec, err := driver.Unmarshal(body)
 	if err != nil {
-		return row{}, driver.Corrupt(key, fmt.Errorf("its znode: %w", err))
+		return row{mzxid: stat.Mzxid}, driver.Corrupt(key, fmt.Errorf("its znode: %w", err))
 	}
 	rec.Key, rec.Version = key, version{string(birth), stat.Version}.String()
 	return row{rec, stat.Mzxid}, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/enginekit/batch"
+	"github.com/leasehold/leasehold/internal/enginekit/watcher"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -42,13 +43,11 @@ type Store struct {
 
 	writes *batch.Groups[*write]
 
-	life context.Context // ended by Close
-	end  context.CancelCauseFunc
+	watches *watcher.Set[*watcher.Watch]
 
 	mu      sync.Mutex // guards what follows
 	closed  bool
 	running sync.WaitGroup // requests under way; none is added once closed is set
-	watches watches
 }
 
 var (
@@ -77,8 +76,9 @@ func New(conn *zk.Conn, opts Options) (*Store, error) {
 	}
 	s := &Store{conn: conn, root: root, acl: acl, clock: clock.System(), last: math.MaxInt32 - 1}
 	s.writes = batch.New(2, s.together)
-	s.watches.byKey = map[string]*watch{}
-	s.life, s.end = context.WithCancelCause(context.Background())
+	s.watches = watcher.NewSet(context.Background(), watcher.Kind[*watcher.Watch]{
+		Begin: watcher.Begin, Serve: s.follow, Linger: watcher.Forever, MaxIdle: math.MaxInt, Clock: s.clock,
+	})
 	return s, nil
 }
 
@@ -96,10 +96,11 @@ func (s *Store) Close() error {
 	if !first {
 		return nil
 	}
-	s.end(store.ErrClosed)
+	s.watches.End()
 	ended := make(chan struct{})
 	go func() {
 		s.writes.Close()
+		s.watches.Close()
 		s.running.Wait()
 		close(ended)
 	}()

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Trial tries what a lease does, on a record of its own under a key that begins with ".inspect/".
+// Trial tries what a lease does, on a record of its own under a key that begins with ".doctor/".
 type Trial struct {
 	Store  store.Store
 	Within time.Duration // bounds the whole trial
@@ -60,7 +60,7 @@ type probe struct {
 
 // run returns what was done to the record, in order.
 func (t Trial) run(ctx context.Context) (done []string, err error) {
-	p := &probe{Trial: t, key: ".inspect/" + strings.ToLower(rand.Text())}
+	p := &probe{Trial: t, key: ".doctor/" + strings.ToLower(rand.Text())}
 	within, cancel := clock.WithTimeout(ctx, clock.System(), t.Within)
 	defer cancel()
 	for _, step := range p.steps() {
@@ -139,12 +139,14 @@ func (p *probe) wait(ctx context.Context, version string) error {
 		_, err := store.Wait(ctx, p.Store, p.key, version)
 		told <- err
 	}()
-	if err := p.put(ctx, version); err != nil {
+	err := p.put(ctx, version)
+	if err != nil {
 		cancel()
-		<-told
-		return err
 	}
-	return <-told
+	if late := <-told; err == nil {
+		err = late
+	}
+	return err
 }
 
 func (p *probe) list(ctx context.Context) error {

@@ -137,8 +137,10 @@ func TestATrialFinds(t *testing.T) {
 					t.Errorf("%+v, want %s failed, and %q", found, c.fails, c.says)
 				}
 				left := 0
-				for range s.Store.List(t.Context(), "") {
-					left++
+				for _, err := range s.Store.List(t.Context(), "") {
+					if left++; err != nil {
+						t.Error(err)
+					}
 				}
 				if left != c.left {
 					t.Errorf("%d records were left behind, want %d", left, c.left)

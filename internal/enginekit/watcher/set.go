@@ -150,6 +150,21 @@ func (s *Set[W]) endIdle() time.Duration {
 	return 0
 }
 
+// Retire ends the watch on key if nobody waits on it, and reports whether there is none any more. A
+// Serve calls it that ends by itself.
+func (s *Set[W]) Retire(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.byKey[key]
+	if m != nil && m.idle == nil {
+		return false
+	}
+	if m != nil {
+		s.end(m)
+	}
+	return true
+}
+
 // Get returns the watch on key, if there is one.
 func (s *Set[W]) Get(key string) (w W, ok bool) {
 	s.mu.Lock()

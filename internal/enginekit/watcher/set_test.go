@@ -217,6 +217,26 @@ func TestAWaitLeavesItsWatch(t *testing.T) {
 	})
 }
 
+// A watch that ends by itself does so only while nobody waits on it.
+func TestAWatchRetires(t *testing.T) {
+	enter(t, Forever, 10, func(t *testing.T, r *room) {
+		_, leave := r.join(t, "a")
+		if r.Retire("a") {
+			t.Error("a watch retired that somebody waits on")
+		}
+		leave()
+		for _, what := range []string{"a watch that nobody waits on", "none"} {
+			if !r.Retire("a") {
+				t.Errorf("%s did not retire", what)
+			}
+		}
+		r.is(t, "retired", "a", 1, 1)
+		_, leave = r.join(t, "a")
+		r.is(t, "waited on again", "a", 2, 1)
+		leave()
+	})
+}
+
 // After revisions began again lower, as in a server that was put back from a backup, who waits reads, and lower ones count.
 func TestRevisionsBeginAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -266,5 +286,96 @@ func TestRevisionsBeginAgainBelowARead(t *testing.T) {
 		wd.set("3", 21)
 		wd.w.Tell(21, version("3"), nil)
 		returned(t, "told more", waiting, "3", nil)
+	})
+}
+
+// What the watch tells as it begins is known at once: a Wait for what comes after makes no read.
+func TestAWatchThatBeginsWithWhatIsStored(t *testing.T) {
+	for _, c := range []struct {
+		stored  string
+		at      uint64
+		reads   int // until it is woken
+		changed string
+	}{{"1", 10, 0, "2"}, {"", 0, 1, "2"}} {
+		synctest.Test(t, func(t *testing.T) {
+			wd := newWorld(c.stored, c.at)
+			defer wd.end()
+			waiting := wd.follow(t.Context(), c.stored)
+			wd.w.Rewind(c.at)
+			wd.w.Tell(c.at, wd.rec, nil)
+			nothing(t, "told what it knows", waiting)
+			if wd.reads != 0 {
+				t.Errorf("%q: %d reads before a change, want none", c.stored, wd.reads)
+			}
+			wd.set(c.changed, 20)
+			wd.w.Rewind(20)
+			wd.w.Tell(20, wd.rec, nil)
+			if returned(t, "told more", waiting, c.changed, nil); wd.reads != c.reads {
+				t.Errorf("%q: %d reads, want %d", c.stored, wd.reads, c.reads)
+			}
+		})
+	}
+}
+
+// Where what isn't stored has no revision, what is told late may be older than what a Wait knows, and is never returned.
+func TestWhatIsNotStoredHasNoRevision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd := newWorld("1", 10)
+		defer wd.end()
+		wd.w.Tell(10, wd.rec, nil)
+		known := wd.follow(t.Context(), "1")
+		wd.set("", 0) // of which the watch hasn't told yet
+		gone := wd.follow(t.Context(), "")
+		nothing(t, "what was told before the read", gone)
+		wd.w.Tell(11, version("1a"), nil) // written, told late, and deleted before the read
+		nothing(t, "what is told late", gone)
+		if wd.reads != 2 {
+			t.Errorf("%d reads, want 2: what is told late is read, once", wd.reads)
+		}
+		returned(t, "one that was told of that", known, "1a", nil)
+		wd.w.Rewind(0)
+		wd.w.Tell(0, version(""), nil)
+		nothing(t, "the deletion is told", gone)
+		returned(t, "a Wait for the deletion", wd.follow(t.Context(), "1a"), "", nil)
+		again := wd.follow(t.Context(), "")
+		reads := wd.reads
+		wd.set("3", 30)
+		wd.w.Rewind(30)
+		wd.w.Tell(30, wd.rec, nil)
+		returned(t, "made again", gone, "3", nil)
+		returned(t, "made again, to one that came later", again, "3", nil)
+		if wd.reads != reads+2 {
+			t.Errorf("%d reads by two, want one each", wd.reads-reads)
+		}
+	})
+}
+
+// A Wait whose watch is refused reads, and returns why; one that was refused for a while is told all the same.
+func TestAWatchThatIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd := newWorld("1", 10)
+		defer wd.end()
+		wd.w.Tell(10, wd.rec, nil)
+		first := wd.follow(t.Context(), "1")
+		wd.w.Ended() // the read that follows is granted
+		nothing(t, "granted", first)
+		boom := errors.New("refused")
+		second := wd.follow(t.Context(), "1")
+		wd.set("2", 20)
+		wd.w.Tell(20, wd.rec, nil)
+		returned(t, "told by another watch", first, "2", nil)
+		returned(t, "told by another watch", second, "2", nil)
+		third := wd.follow(t.Context(), "2")
+		wd.err = boom
+		wd.w.Ended()
+		synctest.Wait()
+		select {
+		case got := <-third:
+			if !errors.Is(got.err, boom) {
+				t.Errorf("%+v", got)
+			}
+		default:
+			t.Error("a refusal ends no Wait")
+		}
 	})
 }

@@ -7,6 +7,10 @@
 // watch is told is as good as a read. A Wait returns it without a further round trip. Where reads
 // are linearizable, a Wait that begins with the version that the watch knows doesn't read at all:
 // see [Reader.Linearizable].
+//
+// A [Set] has the watches of a store: who waits for a key joins the watch on it, which begins with
+// the first and outlives the last for a while. So an engine's own part is to keep one watch of its
+// server's up, and to say how it reads.
 package watcher
 
 import (
@@ -69,14 +73,15 @@ func (w *Watch) Again() { w.change(func(st *state) { st.tries++; st.ended = fals
 func (w *Watch) Ended() { w.change(func(st *state) { st.tries++; st.ended = true }) }
 
 // Rewind is for a server whose revisions may begin again lower, as they do when it is put back from
-// a backup: it is at that revision now. If the watch was told a later one, it forgets that, and
-// whoever waits reads.
+// a backup: it is at that revision now, 0 for a key that isn't stored and has none. If the watch was
+// told a later one, it forgets that and what was shown, and whoever waits reads.
 func (w *Watch) Rewind(revision uint64) {
-	w.change(func(st *state) {
-		if st.revision > revision {
-			*st = state{tries: st.tries + 1}
-		}
-	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.state.revision > revision {
+		w.state = state{tries: w.state.tries + 1}
+		w.wake()
+	}
 }
 
 // Knows reports whether that version is the latest: a Wait for another one makes no read, where
@@ -93,13 +98,15 @@ func (w *Watch) Began() bool {
 	return w.state.tries > 0
 }
 
-// Tell passes a change on: the record, Record{Key: key} for a deletion, or why it can't be read,
-// and its revision. Revisions rise with each change of the key, and are never 0. A change that is
-// told twice, or after a later one, does no harm.
+// Tell passes a change on, or what is stored as the watch begins: the record, Record{Key: key} for
+// a deletion, or why it can't be read, and its revision. Revisions rise with each change of the
+// key. A change that is told twice, or after a later one, does no harm. Revision 0 is that of a key
+// that isn't stored, where the server has no number for that: call [Watch.Rewind] before.
 func (w *Watch) Tell(revision uint64, rec store.Record, err error) {
 	w.change(func(st *state) {
-		if revision > st.revision {
-			*st = state{tries: st.tries, revision: revision, rec: rec, err: err, at: st.tries, ended: st.ended, shown: st.shown}
+		st.tries, st.ended = max(st.tries, 1), false
+		if revision > st.revision || revision == 0 && st.revision == 0 {
+			*st = state{tries: st.tries, revision: revision, rec: rec, err: err, at: st.tries, shown: st.shown}
 		}
 	})
 }
@@ -149,7 +156,8 @@ func (w *Watch) wake() {
 
 // Reader is how an engine reads for a Wait.
 type Reader struct {
-	// Read is [store.Load], and returns the revision up to which it saw all changes of the key.
+	// Read is [store.Load], and returns the revision up to which it saw all changes of the key. Where
+	// reads are linearizable that is 0 if it isn't known: what is told after such a read is read.
 	// Where a server may lag, it tries to read from one that has seen floor.
 	Read func(ctx context.Context, key string, floor uint64) (rec store.Record, revision uint64, err error)
 	// Floor is the revision of the version that is waited to change, where it has one.
@@ -179,8 +187,12 @@ func (w *Watch) Wait(ctx, life context.Context, version string, r Reader) (store
 
 func (w *Watch) wait(ctx context.Context, closing <-chan struct{}, version string, r Reader) (store.Record, error) {
 	o := one{Watch: w, Reader: r, version: version}
-	if st, ok := w.latest(version); ok && r.Linearizable {
-		o.began, o.seen = true, st
+	st, err := w.after(ctx, closing, func(st state) bool { return st.tries > 0 })
+	if err != nil {
+		return store.Record{}, err
+	}
+	if r.Linearizable && st.isLatest(version) {
+		o.began, o.blind, o.seen = true, st.revision == 0, st
 	}
 	for known := o.began; ; known = false {
 		if !known {
@@ -206,6 +218,7 @@ type one struct {
 	Reader
 	version string
 
+	blind bool  // version has no revision: what is told may be older
 	began bool  // a read has succeeded, or none was needed: from now on it puts up with failures that pass
 	seen  state // its tries and revision say up to when version was the latest
 	told  state // of a change that is to be confirmed
@@ -218,7 +231,7 @@ func (o *one) news(st state) bool {
 
 // counts reports whether what the watch was told is as good as a read.
 func (o *one) counts(st state) bool {
-	return !o.Confirm && (!o.Linearizable || st.shown <= st.revision)
+	return !o.Confirm && !o.blind && (!o.Linearizable || st.shown <= st.revision)
 }
 
 // read reads as soon as the server's watch has begun, failed or ended once more. It reports true if
@@ -231,11 +244,14 @@ func (o *one) read(ctx context.Context, closing <-chan struct{}) (rec store.Reco
 		}
 		rec, revision, err := o.Read(ctx, o.key, max(o.Floor, o.told.revision))
 		switch {
-		case err == nil && revision < o.told.revision:
+		case err == nil && o.Confirm && revision < o.told.revision:
 			return o.told.rec.Clone(), true, o.told.err
 		case err == nil:
 			if o.Linearizable {
 				o.learn(st.tries, rec, revision)
+			}
+			if o.blind = o.Linearizable && revision == 0; o.blind {
+				revision = st.revision
 			}
 			o.began, o.seen = true, state{tries: st.tries, revision: revision}
 			return rec, rec.Version != o.version, nil
