@@ -110,7 +110,7 @@ func TestADeadHolderBehindALiveOne(t *testing.T) {
 			}()
 			time.Sleep(ttl)
 			died := time.Now()
-			dead.Outage.Start()
+			dead.Cut()
 			select {
 			case at := <-got:
 				if took := at.Sub(died); took > ttl*4/3+time.Second {
@@ -193,7 +193,7 @@ func TestASightingOfWhoHoldsTheNameAlone(t *testing.T) {
 		if _, err := p.Manager().TryAcquire(t.Context(), "licences"); err != nil {
 			t.Fatal(err)
 		}
-		p.Outage.Start()
+		p.Cut()
 		clk := clocktest.New(0) // of one machine
 		try := func() error {
 			st := faulty.Ageless(w.DB.Open())

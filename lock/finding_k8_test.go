@@ -306,7 +306,7 @@ func TestFinding_K8_Run(t *testing.T) {
 			t.Error("its context outlives the hold")
 		}
 		err = Run(soon, other.TryLock, func(ctx context.Context, h *Hold) error { // it was released
-			q.Outage.Start()
+			q.Cut()
 			select {
 			case <-ctx.Done():
 			case <-time.After(2 * ttl):

@@ -285,7 +285,7 @@ func TestPrune(t *testing.T) {
 		if err := prune("licences", "others"); err != nil || w.Get("licences").Version != before.Version {
 			t.Errorf("all live, and it was written: %v", err)
 		}
-		q.Outage.Start() // it doesn't put itself on again
+		q.Cut() // it doesn't put itself on again
 		cancel()
 		if err := prune("licences", p.Key()); err != nil {
 			t.Fatal(err)

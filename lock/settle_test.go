@@ -162,7 +162,7 @@ func (w *world) overDead(t *testing.T, s *lease.Session) *Semaphore {
 	if _, err := p.Manager().TryAcquire(t.Context(), "licences"); err != nil {
 		t.Fatal(err)
 	}
-	p.Outage.Start()
+	p.Cut()
 	sem := semaphore(t, s, 1, false)
 	if _, err := sem.TryAcquire(t.Context(), 1); !errors.Is(err, store.ErrKind) {
 		t.Errorf("beside a holder: %v", err)
