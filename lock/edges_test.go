@@ -68,9 +68,8 @@ func TestTheFirstOfAFullLineIsServed(t *testing.T) {
 // Who has the last share is told so without a look at anybody, itself included.
 func TestWhoHasAShareLooksAtNobody(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var l line
-		p := w.process(l.fault)
-		l.be(on(faulty.Get, p.Key(), faulty.Fault{Err: errRefused}))
+		p := w.process(nil)
+		p.Plan(on(faulty.Get, p.Key(), faulty.Fault{Err: errRefused}))
 		h, err := semaphore(t, p.Session, 1, false).TryAcquire(t.Context(), 1)
 		must(t, h, err)
 	})

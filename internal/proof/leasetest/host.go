@@ -89,7 +89,13 @@ type Node struct {
 func (w *World) Node(o lease.Options) *Node {
 	w.T.Helper()
 	h := w.Host(nil)
-	return &Node{h.Manage(h.Net, o), h}
+	return h.Node(h.Net, o)
+}
+
+// Node starts a manager on the host, as [Host.Manage] does.
+func (h *Host) Node(st store.Store, o lease.Options) *Node {
+	h.World.T.Helper()
+	return &Node{h.Manage(st, o), h}
 }
 
 // Take is Acquire of a name that has to be had within 5 TTLs.
@@ -135,8 +141,7 @@ type Process struct {
 // Process starts a manager on the host, as [Host.Manage] does, and opens a session.
 func (h *Host) Process(st store.Store, o lease.Options) *Process {
 	h.World.T.Helper()
-	n := Node{h.Manage(st, o), h}
-	return &Process{n.Open(), h}
+	return &Process{h.Node(st, o).Open(), h}
 }
 
 // Acquisition is an Acquire that runs in the background.
