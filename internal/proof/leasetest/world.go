@@ -34,9 +34,10 @@ import (
 	"github.com/leasehold/leasehold/store/memory"
 )
 
+// The TTL of every manager unless a test says otherwise, and what its holders count on: the defaults.
 const (
-	TTL      = 15 * time.Second // of every manager unless a test says otherwise: the default
-	Validity = 12 * time.Second // what a holder counts on by default
+	TTL      = 15 * time.Second
+	Validity = 12 * time.Second
 )
 
 // World is one store and the hosts that use it.
