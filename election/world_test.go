@@ -55,10 +55,10 @@ type process struct {
 	stop context.CancelCauseFunc
 	done chan struct{}
 	err  error
-	plan faulty.Plan // a delay by default
 
 	mu      sync.Mutex
-	trace   []string // of the last term: how it ended
+	plan    faulty.Plan // a delay by default
+	trace   []string    // of the last term: how it ended
 	stuck   []error
 	leaders []string
 	work    func(ctx context.Context, term election.Term) // what leading is; until its context ends when nil
@@ -73,7 +73,11 @@ func (w *world) candidate(name string, opts election.Options, change ...func(*pr
 	for _, f := range change {
 		f(p)
 	}
-	p.Plan(leasetest.InTurn(p.plan))
+	p.Plan(func(op faulty.Op) faulty.Fault {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.plan(op)
+	})
 	st := store.Store(p.Net)
 	if w.cheap {
 		st = cheap{st}
