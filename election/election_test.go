@@ -25,10 +25,10 @@ func TestLeaderDies(t *testing.T) {
 		b := w.candidate("b", election.Options{})
 		time.Sleep(time.Minute)
 		w.expect("a leads")
-		a.setCut(true)
+		a.Cut()
 		time.Sleep(2 * ttl)
 		w.expect("a stopped, b leads")
-		a.setCut(false)
+		a.Heal()
 		time.Sleep(time.Minute)
 		w.expect("") // it campaigns again, and waits
 		b.end()
@@ -59,10 +59,10 @@ func TestLeaderThatDoesNotStop(t *testing.T) {
 		})
 		term := <-terms
 		time.Sleep(time.Minute)
-		if left := term.ValidUntil().Sub(a.clk.Now()); left <= ttl/3 || left > ttl {
+		if left := term.ValidUntil().Sub(a.Clk.Now()); left <= ttl/3 || left > ttl {
 			t.Errorf("valid for %v", left)
 		}
-		a.setCut(true)
+		a.Cut()
 		var stuck time.Time
 		for term.Check() == nil {
 			a.mu.Lock()
@@ -113,7 +113,7 @@ func TestPatienceEndsWithTheValidity(t *testing.T) {
 		if got := a.traced(); got != "told" {
 			t.Errorf("%s, while it goes on renewing", got)
 		}
-		a.setCut(true)
+		a.Cut()
 		for term.Check() == nil {
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -284,8 +284,8 @@ func TestNoTermBeginsThatIsOver(t *testing.T) {
 					return faulty.Fault{Delay: time.Millisecond}
 				}
 				stopped = true // while the read is on its way, and for longer than the lease lasts
-				p.clk.Pause()
-				time.AfterFunc(2*ttl, p.clk.Resume)
+				p.Clk.Pause()
+				time.AfterFunc(2*ttl, p.Clk.Resume)
 				return faulty.Fault{ReplyDelay: 2 * ttl}
 			}
 		})
@@ -357,7 +357,7 @@ func TestOptionsAtTheirBounds(t *testing.T) {
 // A candidate without a name is shown by its owner id.
 func TestCandidateWithoutAName(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m, err := lease.NewManager(w.db.Open(), lease.Options{TTL: ttl, Clock: clocktest.New(0)})
+		m, err := lease.NewManager(w.DB.Open(), lease.Options{TTL: ttl, Clock: clocktest.New(0)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 func TestFinding_L8_ACandidateLooksAtTheOneBeforeIt(t *testing.T) {
 	count := func(candidates int) (perTTL float64) {
 		inWorld(t, func(t *testing.T, w *world) {
-			w.ageless = true
+			w.Ageless = true
 			var n atomic.Int64
 			var all []*process
 			for i := range candidates {

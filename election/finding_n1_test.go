@@ -73,8 +73,8 @@ func TestFinding_N1_TheDeadAreNoticed(t *testing.T) {
 		}
 		time.Sleep(10 * ttl)
 		w.expect("c0 leads")
-		all[0].setCut(true)
-		all[2].setCut(true)
+		all[0].Cut()
+		all[2].Cut()
 		time.Sleep(ttl + ttl/10)
 		if l := w.leader(); l.Owner != all[1].m.Holder() && l.Owner != all[3].m.Holder() {
 			t.Errorf("%q leads, a TTL after the leader's death", l.Owner)

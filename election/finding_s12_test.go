@@ -14,7 +14,7 @@ import (
 func TestFinding_S12_ATermIsNotOverBeforeItsLeaderHasReturned(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, w *world, a *process, term election.Term){
 		"told to stop": func(_ *testing.T, _ *world, a *process, _ election.Term) { a.stop(errEnd) },
-		"cut off":      func(_ *testing.T, _ *world, a *process, _ election.Term) { a.setCut(true) },
+		"cut off":      func(_ *testing.T, _ *world, a *process, _ election.Term) { a.Cut() },
 		"broken": func(t *testing.T, w *world, _ *process, term election.Term) {
 			if _, err := drive.Break(t.Context(), w.st, "job", drive.EndTerm{By: "ada", Token: term.Token}); err != nil {
 				t.Error(err)
@@ -49,7 +49,7 @@ func TestFinding_S12_ATermIsNotOverBeforeItsLeaderHasReturned(t *testing.T) {
 					t.Error("Run has returned while the leader works on")
 				default:
 				}
-				a.setCut(false)
+				a.Heal()
 				a.stop(errEnd)
 				close(release)
 				<-a.done

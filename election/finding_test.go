@@ -75,9 +75,9 @@ func TestFinding_L3_ATermThatIsOverAsksForNothing(t *testing.T) {
 				}
 			})
 		}
-		a.setCut(true)
+		a.Cut()
 		time.Sleep(2 * ttl) // the session is over
-		a.setCut(false)
+		a.Heal()
 		next := <-terms
 		w.told()
 		time.Sleep(ttl)
@@ -107,7 +107,7 @@ func TestFinding_K6_HandOverWithoutATokenBeginsAgain(t *testing.T) {
 		time.Sleep(time.Second)
 		w.expect("a leads")
 		reads := 0
-		st := faulty.Wrap(w.db.Open(), func(op faulty.Op) faulty.Fault {
+		st := faulty.Wrap(w.DB.Open(), func(op faulty.Op) faulty.Fault {
 			if op.Kind == faulty.Get && op.Key == "job" {
 				if reads++; reads == 2 { // between what HandOver reads and what it reads to order
 					turn <- struct{}{}

@@ -68,7 +68,7 @@ func TestHandOverToOneThatDied(t *testing.T) {
 		dead := w.candidate("b", election.Options{})
 		time.Sleep(time.Second)
 		w.told()
-		dead.setCut(true)
+		dead.Cut()
 		time.Sleep(ttl - time.Second) // it is dead when its session is: the others take it off the list when they see that
 		for {
 			state, err := election.ReadState(t.Context(), w.st, "job")

@@ -16,7 +16,7 @@ import (
 // to a name that is held as a lease. What nobody uses may become the other.
 func TestFinding_S1_ElectionsAndLeasesKeepOut(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		m, err := lease.NewManager(w.db.Open(), lease.Options{TTL: ttl, Clock: clocktest.New(0)})
+		m, err := lease.NewManager(w.DB.Open(), lease.Options{TTL: ttl, Clock: clocktest.New(0)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ func TestObserve(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		clk := clocktest.New(0)
 		var net faulty.Outage
-		st := faulty.Wrap(w.db.Open(), net.Plan(nil))
+		st := faulty.Wrap(w.DB.Open(), net.Plan(nil))
 		ctx, cancel := context.WithCancel(t.Context())
 		var mu sync.Mutex
 		var seen []string
@@ -39,7 +39,7 @@ func TestObserve(t *testing.T) {
 		})
 		a := w.candidate("a", election.Options{})
 		time.Sleep(time.Minute)
-		a.setCut(true)
+		a.Cut()
 		time.Sleep(3 * ttl)
 		b := w.candidate("b", election.Options{})
 		time.Sleep(time.Minute)
@@ -67,14 +67,14 @@ func TestObserve(t *testing.T) {
 // What is shown was so within the age that it is shown with, however slow the network is: never later, as if it were current.
 func TestObserveTellsHowOldItIs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		st := faulty.Wrap(w.db.Open(), func(op faulty.Op) faulty.Fault {
+		st := faulty.Wrap(w.DB.Open(), func(op faulty.Op) faulty.Fault {
 			if op.Kind == faulty.Push {
 				return faulty.Fault{ReplyDelay: 3 * time.Second}
 			}
 			return faulty.Fault{ReplyDelay: 400 * time.Millisecond}
 		})
 		defer st.Close()
-		m, err := lease.NewManager(w.db.Open(), lease.Options{TTL: ttl, Clock: clocktest.New(0)})
+		m, err := lease.NewManager(w.DB.Open(), lease.Options{TTL: ttl, Clock: clocktest.New(0)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,10 +165,10 @@ func TestFinding_S12_ALeaderIsNewOnce(t *testing.T) {
 
 // session returns the key of the session by which the leader leads.
 func (w *world) session() string {
-	w.t.Helper()
-	rec, err := w.st.Get(w.t.Context(), "job")
+	w.T.Helper()
+	rec, err := w.st.Get(w.T.Context(), "job")
 	if err != nil || rec.Session == "" {
-		w.t.Fatalf("%+v, %v", rec, err)
+		w.T.Fatalf("%+v, %v", rec, err)
 	}
 	return rec.Session
 }
@@ -176,7 +176,7 @@ func (w *world) session() string {
 // What was seen of one session says nothing of the next, however alike their records are.
 func TestObserveTellsSessionsApart(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		st := faulty.Ageless(w.db.Open())
+		st := faulty.Ageless(w.DB.Open())
 		lead := func(token fence.Token) {
 			session := fmt.Sprint(".session/a/", token)
 			put(t, st, session, "", func(r *store.Record) { r.Owner, r.Token, r.TTL = "a", 1, ttl })
@@ -203,7 +203,7 @@ func TestObserveTellsSessionsApart(t *testing.T) {
 func TestFinding_S12_ObserveTellsThatTheStoreAnswersAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var net faulty.Outage
-		st := faulty.Wrap(w.db.Open(), net.Plan(nil))
+		st := faulty.Wrap(w.DB.Open(), net.Plan(nil))
 		defer st.Close()
 		net.StartRefusing(errors.New("connection refused"))
 		time.AfterFunc(ttl/2, net.End)

@@ -357,7 +357,7 @@ func TestCandidatesThatAreGone(t *testing.T) {
 			t.Errorf("%s", names())
 		}
 		b.end()
-		c.setCut(true)
+		c.Cut()
 		time.Sleep(3 * ttl)
 		if names() != "a" {
 			t.Errorf("%s", names())

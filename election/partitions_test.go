@@ -23,9 +23,9 @@ func TestPartitions(t *testing.T) {
 				}
 				for range 30 {
 					p := all[rng.IntN(3)]
-					p.setCut(true)
+					p.Cut()
 					time.Sleep(time.Duration(rng.IntN(40)) * time.Second)
-					p.setCut(false)
+					p.Heal()
 					time.Sleep(time.Duration(rng.IntN(20)) * time.Second)
 				}
 				time.Sleep(4 * ttl)

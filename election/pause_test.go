@@ -12,10 +12,10 @@ import (
 
 // pauseFor pauses the election from now on.
 func (w *world) pauseFor(d time.Duration) {
-	w.t.Helper()
+	w.T.Helper()
 	now := time.Now()
-	if err := election.SetPause(w.t.Context(), w.st, "job", election.Pause{By: "ada", Reason: "drill", Since: now, Until: now.Add(d)}); err != nil {
-		w.t.Fatal(err)
+	if err := election.SetPause(w.T.Context(), w.st, "job", election.Pause{By: "ada", Reason: "drill", Since: now, Until: now.Add(d)}); err != nil {
+		w.T.Fatal(err)
 	}
 }
 
@@ -52,11 +52,11 @@ func TestPauseThatEndsUnderWrongClocks(t *testing.T) {
 		for _, step := range []time.Duration{-time.Hour, 0, time.Hour} {
 			inWorld(t, func(t *testing.T, w *world) {
 				a := w.candidate("a", election.Options{})
-				a.clk.StepWall(wrong)
+				a.Clk.StepWall(wrong)
 				time.Sleep(time.Second)
 				w.pauseFor(10 * time.Minute)
 				time.Sleep(time.Minute)
-				a.clk.StepWall(step)
+				a.Clk.StepWall(step)
 				time.Sleep(9*time.Minute - time.Second)
 				w.expect("a leads, a stopped")
 				time.Sleep(2 * time.Second)
@@ -75,7 +75,7 @@ func TestPauseThatEndsForWhoComesLater(t *testing.T) {
 			w.pauseFor(10 * time.Minute)
 			time.Sleep(4 * time.Minute)
 			began := time.Now()
-			w.candidate("a", election.Options{}, func(p *process) { p.clk.StepWall(tt.wrong) })
+			w.candidate("a", election.Options{}, func(p *process) { p.Clk.StepWall(tt.wrong) })
 			for w.told() == "" && time.Since(began) < time.Hour {
 				time.Sleep(time.Second)
 			}
@@ -90,14 +90,14 @@ func TestPauseThatEndsForWhoComesLater(t *testing.T) {
 func TestPauseThatEndsOverALostSession(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		a := w.candidate("a", election.Options{})
-		a.clk.StepWall(time.Hour)
+		a.Clk.StepWall(time.Hour)
 		time.Sleep(time.Second)
 		w.pauseFor(10 * time.Minute)
 		time.Sleep(time.Second)
 		w.expect("a leads, a stopped")
-		a.setCut(true)
+		a.Cut()
 		time.Sleep(2 * ttl)
-		a.setCut(false)
+		a.Heal()
 		time.Sleep(9 * time.Minute)
 		w.expect("")
 		time.Sleep(time.Minute)

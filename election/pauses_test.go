@@ -15,21 +15,21 @@ import (
 )
 
 func (w *world) pauseBy(by string, d time.Duration) {
-	w.t.Helper()
+	w.T.Helper()
 	p := election.Pause{By: by, Reason: "work", Since: time.Now()}
 	if d > 0 {
 		p.Until = p.Since.Add(d)
 	}
-	if err := election.SetPause(w.t.Context(), w.st, "job", p); err != nil {
-		w.t.Fatal(err)
+	if err := election.SetPause(w.T.Context(), w.st, "job", p); err != nil {
+		w.T.Fatal(err)
 	}
 }
 
 func (w *world) paused() election.State {
-	w.t.Helper()
-	state, err := election.ReadState(w.t.Context(), w.st, "job")
+	w.T.Helper()
+	state, err := election.ReadState(w.T.Context(), w.st, "job")
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return state
 }
@@ -91,7 +91,7 @@ func TestFinding_K2_PausesOfSeveralOperators(t *testing.T) {
 // A candidate counts the length of each pause from when it heard of that one, whatever becomes of the others.
 func TestFinding_K2_ACandidateCountsEachPause(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.candidate("a", election.Options{}).clk.StepWall(time.Hour)
+		w.candidate("a", election.Options{}).Clk.StepWall(time.Hour)
 		time.Sleep(time.Second)
 		w.pauseBy("ada", 10*time.Minute)
 		time.Sleep(time.Second)

@@ -22,10 +22,10 @@ func TestTheBestTakesAFreeName(t *testing.T) {
 	const step = ttl / 30
 	ways := map[string]way{
 		"released": {func(leader, _ *process) { leader.end() }, "p9", time.Second},
-		"died":     {func(leader, _ *process) { leader.setCut(true) }, "p9", ttl + ttl/3 + time.Second},
+		"died":     {func(leader, _ *process) { leader.Cut() }, "p9", ttl + ttl/3 + time.Second},
 		"both died": {func(leader, best *process) {
-			leader.setCut(true)
-			best.setCut(true)
+			leader.Cut()
+			best.Cut()
 		}, "p8", ttl + ttl/3 + step + time.Second},
 	}
 	for name, c := range ways {
@@ -33,7 +33,7 @@ func TestTheBestTakesAFreeName(t *testing.T) {
 			for seed := range uint64(10) {
 				t.Run(fmt.Sprintf("%s/ageless=%t/%d", name, ageless, seed), func(t *testing.T) {
 					inWorld(t, func(t *testing.T, w *world) {
-						w.ageless = ageless
+						w.Ageless = ageless
 						rng := rand.New(rand.NewPCG(seed, 1))
 						leader := w.candidate("leader", election.Options{})
 						time.Sleep(time.Second)
@@ -76,7 +76,7 @@ func TestNobodyWaitsForOneThatMayNotLead(t *testing.T) {
 				w.candidate("a", election.Options{})
 				b := w.candidate("b", better)
 				time.Sleep(ttl)
-				b.setCut(true) // so that nobody but a can take it
+				b.Cut() // so that nobody but a can take it
 				w.told()
 				leader.end()
 				time.Sleep(20 * time.Millisecond)

@@ -12,27 +12,23 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
-	"github.com/leasehold/leasehold/store/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const ttl = 15 * time.Second
+const ttl = leasetest.TTL
 
-// world is one database and the candidates on it, in virtual time. It sees who leads, and that no two do.
+// world sees who leads, and that no two do.
 type world struct {
-	t  *testing.T
-	db *memory.DB
-	st store.Store
-
-	ageless bool // the store of those who come vouches for no Age
-	cheap   bool // its Waits are cheap, and it vouches for no Age
+	*leasetest.World
+	st    store.Store // of observers and operators
+	cheap bool        // its Waits are cheap for candidates that come, and it vouches for no Age
 
 	mu      sync.Mutex
 	leading map[string]election.Term // by candidate, while OnStartedLeading runs
@@ -43,9 +39,8 @@ type world struct {
 
 func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		db := memory.NewDB(memory.Options{Clock: clocktest.New(0)})
-		w := &world{t: t, db: db, st: db.Open(), leading: map[string]election.Term{}}
+	leasetest.Run(t, func(t *testing.T, of *leasetest.World) {
+		w := &world{World: of, st: of.Open(), leading: map[string]election.Term{}}
 		defer w.st.Close()
 		f(t, w)
 	})
@@ -53,18 +48,16 @@ func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 
 // process is one candidate.
 type process struct {
+	*leasetest.Host
 	name string
 	w    *world
-	clk  *clocktest.Clock
 	m    *lease.Manager
-	net  *faulty.Store
 	stop context.CancelCauseFunc
 	done chan struct{}
 	err  error
 
 	mu      sync.Mutex
-	cut     bool
-	plan    faulty.Plan // of what is not cut; may be nil
+	plan    faulty.Plan // a delay by default
 	trace   []string    // of the last term: how it ended
 	stuck   []error
 	leaders []string
@@ -73,32 +66,25 @@ type process struct {
 
 // candidate starts one.
 func (w *world) candidate(name string, opts election.Options, change ...func(*process)) *process {
-	w.t.Helper()
-	p := &process{name: name, w: w, clk: clocktest.New(0), done: make(chan struct{})}
+	w.T.Helper()
+	w.Ageless = w.Ageless || w.cheap
+	p := &process{Host: w.Host(nil), name: name, w: w, done: make(chan struct{})}
+	p.plan = func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: 5 * time.Millisecond} }
 	for _, f := range change {
 		f(p)
 	}
-	st := store.Store(w.db.Open())
-	if w.ageless || w.cheap {
-		st = faulty.Ageless(st)
-	}
+	p.Plan(func(op faulty.Op) faulty.Fault {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.plan(op)
+	})
+	st := store.Store(p.Net)
 	if w.cheap {
 		st = cheap{st}
 	}
-	p.net = faulty.Wrap(st, func(op faulty.Op) faulty.Fault {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.plan != nil && !p.cut {
-			return p.plan(op)
-		}
-		return faulty.Fault{Drop: p.cut, Delay: 5 * time.Millisecond}
-	})
-	var err error
-	if p.m, err = lease.NewManager(p.net, lease.Options{TTL: ttl, Clock: p.clk, Name: name}); err != nil {
-		w.t.Fatal(err)
-	}
+	p.m = p.Manage(st, lease.Options{Name: name})
 	opts.Name = name
-	ctx, stop := context.WithCancelCause(w.t.Context())
+	ctx, stop := context.WithCancelCause(w.T.Context())
 	p.stop = stop
 	go func() {
 		defer close(p.done)
@@ -124,12 +110,7 @@ func (w *world) candidate(name string, opts election.Options, change ...func(*pr
 			},
 		}, opts)
 	}()
-	w.t.Cleanup(func() {
-		p.end()
-		if err := errors.Join(p.m.Close(), p.net.Close()); err != nil {
-			w.t.Error(err)
-		}
-	})
+	w.T.Cleanup(p.end)
 	return p
 }
 
@@ -140,12 +121,6 @@ func (p *process) end() {
 }
 
 var errEnd = errors.New("the test ends")
-
-func (p *process) setCut(cut bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cut = cut
-}
 
 func (p *process) note(event string) {
 	p.mu.Lock()
@@ -165,15 +140,15 @@ func (p *process) lead(ctx context.Context, term election.Term) {
 	w := p.w
 	w.mu.Lock()
 	if term.Check() != nil {
-		w.t.Errorf("%s leads, and its term is over", p.name)
+		w.T.Errorf("%s leads, and its term is over", p.name)
 	}
 	for other, t := range w.leading {
 		if t.Check() == nil {
-			w.t.Errorf("%s leads while %s does", p.name, other)
+			w.T.Errorf("%s leads while %s does", p.name, other)
 		}
 	}
 	if term.Token <= w.last {
-		w.t.Errorf("token %d after %d", term.Token, w.last)
+		w.T.Errorf("token %d after %d", term.Token, w.last)
 	}
 	w.last = term.Token
 	w.leading[p.name] = term
@@ -188,10 +163,10 @@ func (p *process) lead(ctx context.Context, term election.Term) {
 	} else {
 		<-ctx.Done()
 		if errors.Is(context.Cause(ctx), election.ErrExpiring) && term.Check() != nil {
-			w.t.Errorf("%s: the context ended after the validity", p.name)
+			w.T.Errorf("%s: the context ended after the validity", p.name)
 		}
 		if errors.Is(context.Cause(ctx), election.ErrExpiring) && time.Since(began) == 0 {
-			w.t.Errorf("%s: the term was about to expire when it began", p.name)
+			w.T.Errorf("%s: the term was about to expire when it began", p.name)
 		}
 	}
 	w.mu.Lock()
@@ -216,17 +191,17 @@ func (w *world) told() string {
 }
 
 func (w *world) leader() election.Leader {
-	w.t.Helper()
-	l, err := election.Current(w.t.Context(), w.st, "job")
+	w.T.Helper()
+	l, err := election.Current(w.T.Context(), w.st, "job")
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return l
 }
 
 func (w *world) expect(want string) {
-	w.t.Helper()
+	w.T.Helper()
 	if got := w.told(); got != want {
-		w.t.Errorf("%q, want %q", got, want)
+		w.T.Errorf("%q, want %q", got, want)
 	}
 }

@@ -134,14 +134,7 @@ func TestDrainHasItsLimits(t *testing.T) {
 		{"time is up", 10 * time.Second, func(*held) {}, 10 * time.Second},
 		{"the validity ends", time.Hour, func(h *held) { h.setCut(true) }, validity - 250*time.Millisecond},
 		{"it is taken out of its hands", time.Hour, func(h *held) {
-			rec, err := store.Load(h.w.t.Context(), h.w.st, "job")
-			if err == nil {
-				rec.Owner, rec.Token = "another", rec.Token+1
-				_, err = h.w.st.Put(h.w.t.Context(), rec)
-			}
-			if err != nil {
-				h.w.t.Error(err)
-			}
+			h.w.Edit("job", func(rec *store.Record) { rec.Owner, rec.Token = "another", rec.Token+1 })
 		}, 5 * time.Second}, // the next renewal
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -179,8 +172,8 @@ func TestReleaseComesLast(t *testing.T) {
 		answered := i.start("POST", "/jobs", "")
 		stop()
 		time.Sleep(4 * time.Second)
-		if rec, err := store.Load(t.Context(), w.st, "job"); err != nil || rec.Owner != i.m.Holder() {
-			t.Errorf("%+v, %v, while a write is under way", rec, err)
+		if rec := w.Get("job"); rec.Owner != i.m.Holder() {
+			t.Errorf("%+v, while a write is under way", rec)
 		}
 		up.release <- struct{}{}
 		if a := <-answered; a.String() != "200" {
@@ -189,8 +182,8 @@ func TestReleaseComesLast(t *testing.T) {
 		if err := <-ran; !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
-		if rec, err := store.Load(t.Context(), w.st, "job"); err != nil || rec.Owner != "" {
-			t.Errorf("%+v, %v", rec, err)
+		if rec := w.Get("job"); rec.Owner != "" {
+			t.Errorf("%+v", rec)
 		}
 	})
 }
@@ -297,7 +290,7 @@ func TestPausedPastTheEnd(t *testing.T) {
 		go func() { answered <- send(i.client, "POST", "http://gate/jobs", body) }()
 		_, _ = end.Write([]byte("in time, "))
 		synctest.Wait()
-		i.clk.Pause()
+		i.Clk.Pause()
 		time.Sleep(validity)
 		if h.lease.Check() == nil {
 			t.Fatal("the term goes on")
@@ -315,7 +308,7 @@ func TestPausedPastTheEnd(t *testing.T) {
 		if got := w.requests(); a.code != http.StatusServiceUnavailable || got != "" {
 			t.Errorf("%s, %q reached the program", a, got)
 		}
-		i.clk.Resume()
+		i.Clk.Resume()
 	})
 }
 

@@ -23,17 +23,17 @@ var _, _ gate.Term = (*lease.Lease)(nil), election.Term{}
 
 // elect has the instance stand for election until the test ends.
 func (i *instance) elect(name string) {
-	ctx, stop := context.WithCancel(i.w.t.Context())
+	ctx, stop := context.WithCancel(i.w.T.Context())
 	done := make(chan error, 1)
 	go func() {
 		done <- election.Run(ctx, i.m, "job", election.Callbacks{
 			OnStartedLeading: func(ctx context.Context, term election.Term) { _ = i.gate.Open(ctx, term) },
 		}, election.Options{Name: name})
 	}()
-	i.w.t.Cleanup(func() {
+	i.w.T.Cleanup(func() {
 		stop()
 		if err := <-done; !errors.Is(err, context.Canceled) {
-			i.w.t.Error(err)
+			i.w.T.Error(err)
 		}
 	})
 	time.Sleep(time.Second)
@@ -93,7 +93,7 @@ func TestTwoGatesTakeTurns(t *testing.T) {
 		}
 		for round := range 6 {
 			time.Sleep(time.Minute)
-			l, err := election.Current(t.Context(), w.st, "job")
+			l, err := election.Current(t.Context(), w.Open(), "job")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +102,7 @@ func TestTwoGatesTakeTurns(t *testing.T) {
 				leader = gates[1]
 			}
 			if round%2 == 0 {
-				_, err = election.HandOver(t.Context(), w.st, "job", election.HandOverOptions{Token: l.Token, By: "the test"})
+				_, err = election.HandOver(t.Context(), w.Open(), "job", election.HandOverOptions{Token: l.Token, By: "the test"})
 			} else {
 				leader.setCut(true)
 				time.AfterFunc(time.Minute, func() { leader.setCut(false) })

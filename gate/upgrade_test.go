@@ -60,13 +60,13 @@ func (s *socket) says(t *testing.T, line string) {
 }
 
 func (i *instance) upgrade(path string) (*socket, string) {
-	i.w.t.Helper()
-	c, err := i.server.dial(i.w.t.Context(), "", "")
+	i.w.T.Helper()
+	c, err := i.server.dial(i.w.T.Context(), "", "")
 	if err != nil {
-		i.w.t.Fatal(err)
+		i.w.T.Fatal(err)
 	}
-	i.w.t.Cleanup(func() { _ = c.Close() })
-	return upgrade(i.w.t, c, path, "websocket")
+	i.w.T.Cleanup(func() { _ = c.Close() })
+	return upgrade(i.w.T, c, path, "websocket")
 }
 
 // An upgraded connection is a write for as long as it is there: it is cut when the gate closes, at once. One that is named as a
@@ -110,14 +110,14 @@ func TestUpgradePausedPastTheEnd(t *testing.T) {
 		i.hold()
 		s, _ := i.upgrade("/socket")
 		s.says(t, "in time")
-		i.clk.Pause()
+		i.Clk.Pause()
 		time.Sleep(validity)
 		_, _ = io.WriteString(s, "too late\n")
 		if got, err := s.r.ReadString('\n'); err == nil {
 			t.Errorf("%q", got)
 		}
 		synctest.Wait()
-		i.clk.Resume()
+		i.Clk.Resume()
 	})
 }
 

@@ -17,27 +17,23 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/gate"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
-	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
-	"github.com/leasehold/leasehold/store/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	ttl      = 15 * time.Second
-	validity = 12 * time.Second // of a hold, from its last renewal
+	ttl      = leasetest.TTL
+	validity = leasetest.Validity
 )
 
 // world is a program with gates in front of it, all in one bubble of virtual time: connections are pipes.
 type world struct {
-	t  *testing.T
-	db *memory.DB
-	st store.Store
+	*leasetest.World
 	up *pipes
 
 	mu    sync.Mutex
@@ -47,14 +43,8 @@ type world struct {
 
 func inWorld(t *testing.T, f func(t *testing.T, w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		db := memory.NewDB(memory.Options{Clock: clocktest.New(0)})
-		w := &world{t: t, db: db, st: db.Open()}
-		t.Cleanup(func() {
-			if err := w.st.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+	leasetest.Run(t, func(t *testing.T, of *leasetest.World) {
+		w := &world{World: of}
 		w.up = listen(t, http.HandlerFunc(w.program))
 		f(t, w)
 	})
@@ -93,57 +83,41 @@ func (w *world) requests() string {
 
 // instance is a gate, and what holds a lease for it.
 type instance struct {
+	*leasetest.Host
 	w      *world
 	gate   *gate.Gate
-	clk    *clocktest.Clock
 	m      *lease.Manager
-	net    *faulty.Store
 	client *http.Client
 	server *pipes
-
-	mu  sync.Mutex
-	cut bool
 }
 
 // instance starts one, closed for writes.
 func (w *world) instance(opts gate.Options) *instance {
-	w.t.Helper()
-	i := &instance{w: w, clk: clocktest.New(0)}
-	i.net = faulty.Wrap(w.db.Open(), func(faulty.Op) faulty.Fault {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		return faulty.Fault{Drop: i.cut, Delay: 5 * time.Millisecond}
-	})
+	w.T.Helper()
+	i := &instance{Host: w.Host(func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: 5 * time.Millisecond} }), w: w}
 	if opts.Upstream == nil {
 		opts.Upstream = &url.URL{Scheme: "http", Host: "program"}
 	}
 	if opts.Dial == nil {
 		opts.Dial = w.up.dial
 	}
-	opts.Name, opts.Clock = "job", i.clk
+	opts.Name, opts.Clock = "job", i.Clk
+	i.m = i.Manage(i.Net, lease.Options{})
 	var err error
-	if i.m, err = lease.NewManager(i.net, lease.Options{TTL: ttl, Clock: i.clk}); err != nil {
-		w.t.Fatal(err)
-	}
 	if i.gate, err = gate.New(opts); err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
-	w.t.Cleanup(func() {
-		i.gate.Close()
-		if err := errors.Join(i.m.Close(), i.net.Close()); err != nil {
-			w.t.Error(err)
-		}
-	})
-	i.server = listen(w.t, i.gate)
-	i.client = i.server.client(w.t)
+	w.T.Cleanup(i.gate.Close)
+	i.server = listen(w.T, i.gate)
+	i.client = i.server.client(w.T)
 	return i
 }
 
 // setCut cuts the instance off from the store, or ends that. What is on its way arrives.
 func (i *instance) setCut(cut bool) {
-	i.mu.Lock()
-	i.cut = cut
-	i.mu.Unlock()
+	if i.Heal(); cut {
+		i.Cut()
+	}
 	time.Sleep(20 * time.Millisecond)
 }
 
@@ -167,10 +141,10 @@ type held struct {
 
 // hold has the instance acquire the lease and open.
 func (i *instance) hold() *held {
-	i.w.t.Helper()
-	l, err := i.m.Acquire(i.w.t.Context(), "job")
+	i.w.T.Helper()
+	l, err := i.m.Acquire(i.w.T.Context(), "job")
 	if err != nil {
-		i.w.t.Fatal(err)
+		i.w.T.Fatal(err)
 	}
 	h := &held{instance: i, lease: l, returned: make(chan struct{})}
 	ctx, cancel := context.WithCancelCause(l.Context())
@@ -180,7 +154,7 @@ func (i *instance) hold() *held {
 		h.err = i.gate.Open(ctx, l)
 		h.at = time.Now()
 	}()
-	i.w.t.Cleanup(func() {
+	i.w.T.Cleanup(func() {
 		cancel(nil)
 		<-h.returned
 	})
@@ -248,12 +222,12 @@ func (i *instance) start(method, path, body string) <-chan answer {
 
 // expect wants an answer, and what reached the program for it.
 func (i *instance) expect(method, path, want, reached string, headers ...string) {
-	i.w.t.Helper()
+	i.w.T.Helper()
 	if got := i.do(method, path, "", headers...).String(); got != want {
-		i.w.t.Errorf("%s %s: %s, want %s", method, path, got, want)
+		i.w.T.Errorf("%s %s: %s, want %s", method, path, got, want)
 	}
 	if got := i.w.requests(); got != reached {
-		i.w.t.Errorf("%s %s: %q reached the program, want %q", method, path, got, reached)
+		i.w.T.Errorf("%s %s: %q reached the program, want %q", method, path, got, reached)
 	}
 }
 
@@ -305,7 +279,7 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 func (i *instance) http2() *http.Client {
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
-	c := i.server.client(i.w.t)
+	c := i.server.client(i.w.T)
 	c.Transport.(*http.Transport).Protocols = &protocols
 	return c
 }

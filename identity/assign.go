@@ -65,10 +65,12 @@ func (a Assignment) Sequencer() fence.Sequencer {
 // So Assign may be repeated. While a process keeps the value under that name, or under another
 // session, it is a *[lease.HeldError]. A [Claim] of the name takes over an assignment.
 //
-// m acquires the lease before it is handed over. The TTL of m bounds how long the value stays held
-// if Assign fails halfway. Assign blocks until the store has answered or ctx is done. After an
-// error that matches [store.ErrUnknownOutcome] the value may have been assigned. With a name,
-// Assign can be repeated.
+// An assignment is a lease without a session, whose TTL is long, and which Assign renews in place.
+// m acquires the lease, hands it over and stores its window. The last write sets the long TTL. So
+// the TTL of m bounds how long the value stays held if Assign fails halfway.
+//
+// Assign blocks until the store has answered or ctx is done. After an error that matches
+// [store.ErrUnknownOutcome] the value may have been assigned. With a name, Assign can be repeated.
 func Assign(ctx context.Context, m *lease.Manager, pool string, o AssignOptions) (Assignment, error) {
 	if err := o.complete(pool); err != nil {
 		return Assignment{}, fmt.Errorf("assign: %w", err)

@@ -40,7 +40,7 @@ func TestAssignmentOutlivesItsProcess(t *testing.T) {
 	inWorld(t, func(t *testing.T, w world) {
 		p := w.process(nil)
 		first := p.assign(as("1-3", "a"))
-		p.Outage.Start()
+		p.Cut()
 		time.Sleep(30 * 24 * time.Hour)
 		q := w.process(nil)
 		again := q.assign(as("", "a"))
@@ -172,7 +172,7 @@ func TestAssignThatDiesHalfway(t *testing.T) {
 			var p *process
 			p = w.process(func(op faulty.Op) faulty.Fault {
 				if assigns(op) && puts.Add(1) > int64(n) {
-					p.Outage.Start()
+					p.Cut()
 					return faulty.Fault{Drop: true}
 				}
 				return faulty.Fault{}

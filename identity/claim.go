@@ -31,6 +31,12 @@ import (
 // was ahead once, and no ids could be made with it until then. If only such values are free, Claim
 // returns an *[AheadError]. A name gets its own value then.
 //
+// A claim tries candidates up to a fixed number: fewer, and in no order, where many processes
+// claim. A claim that loses a race steps back before it tries again, longer each time. Only when no
+// candidate is free are all values listed. The result goes into the index, too, and if nothing is
+// free, all claims use it for a third of a TTL. The list also finds values of dead holders. Each
+// dead session is closed before a value of it is taken, as for any lease.
+//
 // Claim blocks until the store has answered or ctx is done. A store that fails is an error. What
 // may have been acquired is released in the background. The errors match [ErrMismatch] and
 // [ErrUndeclared] when the pool differs from Options.

@@ -31,7 +31,7 @@ func TestSticky(t *testing.T) {
 		if want := h.ValidUntil().Sub(q.Clk.Now()); want <= 0 || h.Left() != want {
 			t.Errorf("%v left, want %v", h.Left(), want)
 		}
-		q.Outage.Start()
+		q.Cut()
 		start := time.Now()
 		if h = p.claim(named1("1-3", "a")); h.Value() != value {
 			t.Errorf("%s, and after a crash %s", value, h.Value())
@@ -183,7 +183,7 @@ func TestDeadHoldersAreNoticed(t *testing.T) {
 		for range 3 {
 			p.claim(ranged("1-3"))
 		}
-		p.Outage.Start()
+		p.Cut()
 		start := time.Now()
 		var got []string
 		for len(got) < 3 {

@@ -25,11 +25,7 @@
 // when a name gets another value. A claim that met several taken candidates also writes that into
 // the index. A release adds its value at the end of the index.
 //
-// A claim tries candidates up to a fixed number: fewer, and in no order, where many processes
-// claim. A claim that loses a race steps back before it tries again, longer each time. Only when no
-// candidate is free are all values listed. The result goes into the index, too, and if nothing is
-// free, all claims use it for a third of a TTL. The list also finds values of dead holders. Each
-// dead session is closed before a value of it is taken, as for any lease.
+// [Assign] gives a value to a name without a process that renews it.
 //
 // # Windows
 //
@@ -48,13 +44,6 @@
 //
 // The times in a window are those of [Hold.Now]. That is the wall clock, except after somebody has
 // set it.
-//
-// # Assignments
-//
-// [Assign] gives a value to a name without a process that renews it. An assignment is a lease
-// without a session, whose TTL is long, and which Assign renews in place. A manager with an
-// ordinary TTL acquires it, hands it over and stores its window. The last write sets the long TTL,
-// so a crash in between blocks the value only for the ordinary TTL.
 //
 // # Limits
 //

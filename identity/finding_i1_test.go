@@ -47,7 +47,7 @@ func TestFinding_I1_ANameMakesIDsWithinTheTTL(t *testing.T) {
 			}
 			last = id
 		}
-		p.Outage.Start()
+		p.Cut()
 		died := time.Now()
 		first := w.first(q.ids(q.claim(named1("0-9", "web1"))))
 		if took := time.Since(died); took >= ttl+time.Second {
@@ -166,7 +166,7 @@ func TestTimelineEndsWithTheWindow(t *testing.T) {
 		p := w.process(nil)
 		h := p.claim(ranged("7-7"))
 		g := p.ids(h)
-		p.Outage.Start()
+		p.Cut()
 		p.Clk.StepWall(time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), 4*ttl)
 		defer cancel()

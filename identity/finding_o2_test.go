@@ -19,7 +19,7 @@ func crashed(t *testing.T, all string, n int) (w world, values []string) {
 	for range n {
 		p := w.process(nil)
 		values = append(values, p.claim(ranged(all)).Value())
-		p.Outage.Start()
+		p.Cut()
 	}
 	time.Sleep(2 * ttl)
 	return w, values

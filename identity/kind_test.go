@@ -155,7 +155,7 @@ func TestADeclarationThatWasCutOff(t *testing.T) {
 		if _, err := p.m.TryAcquire(t.Context(), "machines", wanted.As(store.KindPool)); err != nil {
 			t.Fatal(err)
 		}
-		p.Outage.Start()
+		p.Cut()
 		q.claim(ranged("0-9"))
 	})
 }

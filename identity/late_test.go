@@ -65,7 +65,7 @@ func TestLateValuesOfTheDeadArePassedOver(t *testing.T) {
 		p, _ := w.ahead(3, ranged("0-3"))
 		q := w.process(nil)
 		h := q.claim(Options{})
-		p.Outage.Start()
+		p.Cut()
 		time.Sleep(ttl)
 		for !w.gone(q) { // where the store doesn't vouch for ages, it takes two looks
 			time.Sleep(ttl)

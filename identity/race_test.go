@@ -172,7 +172,7 @@ func TestBadNetworkAndClocks(t *testing.T) {
 							b.use(p, rng)
 						}
 						if i < 2 {
-							p.Outage.Start()
+							p.Cut()
 						}
 					})
 				}

@@ -73,7 +73,7 @@ func TestPitfall_I2_WindowsOfOneValueDontOverlap(t *testing.T) {
 			if _, err := g.Next(); err != nil {
 				t.Fatal(err)
 			}
-			p.Outage.Start()
+			p.Cut()
 			time.Sleep(2 * ttl)
 			q.Clk.StepWall(step)
 			next := q.claim(named1("7-7", "a"))

@@ -41,44 +41,10 @@
 // A [Session] keeps any number of leases alive with one heartbeat: one write every TTL/3 for all of
 // them. The leases are valid while the session is.
 //
-// An outsider may delete, edit or restore the record of such a lease: with kubectl or etcdctl, or
-// as another program that shares the record. So a session looks at the records of its leases every
-// TTL/4. It ends the term of a lease whose record doesn't name the term any more ([CauseTaken],
-// with what the record says). The term ends TTL/3 later at the latest, as long as the store answers
-// within TTL/12. If the store takes longer, that time comes on top.
-//
-// Where the store pushes changes, the session follows 8 of its leases that are older than TTL/20.
-// It looks as soon as it hears of a change. A label, or a change of the record's data, ends
-// nothing.
-//
-// A lease that keeps itself meets the change with its next renewal, as soon. Any other version of
-// its record ends that lease, even a copy that was written back. Labels and annotations on a
-// Kubernetes object don't end it. What looking costs:
-//
-//	leases     requests every TTL/4             at a TTL of 15 s
-//	1          1 read                           0.27 reads a second
-//	16         16 reads                         4.3 reads a second
-//	100        1 List of what names begin with  0.27 Lists a second, of 25 KB
-//	100,000    1 List                           0.27 Lists a second, of 25 MB: 1 to 2.4 s of a core and of the store
-//
-// Other programs may share the records ([driver.Toucher]: on Kubernetes, client-go). There the look
-// at the first 16 leases is a write, which renews the record for those programs. Like a renewal,
-// this write is sent again when it has had no answer for TTL/20. It extends the lease from before
-// the first copy was sent.
-//
-// Each of the 8 leases that are followed has a goroutine, and costs what a Wait of the store costs.
-// On etcd and Kubernetes a Wait is a watch. On PostgreSQL, Redis and NATS it is a place in the one
-// connection that listens. Most Waits are free while nothing changes. On Consul the session follows
-// no lease. There, a query that is given up keeps its connection for a minute. A client may have
-// 200 connections.
-//
-// A List also reads names that are not the session's, and the session tells them apart by their
-// names alone. So give the names of one session a prefix in common. No other lease costs a
-// goroutine. For very many leases take a longer TTL: the number of requests falls in proportion.
-//
-// On DynamoDB a List is a Scan of the whole table, one read unit for each 4 KiB of it. That is 67
-// units a look at 1,000 leases, 18 a second at a TTL of 15 s. What leasehold cost estimates doesn't
-// contain the looks.
+// An outsider may delete, edit or restore the record of such a lease. So a session looks at the
+// records of its leases every TTL/4, and ends the term of a lease whose record doesn't name the
+// term any more. [Session] says how soon it notices, what the looks cost, and what to mind with
+// very many leases.
 //
 // # Unknown outcomes
 //

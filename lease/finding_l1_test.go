@@ -97,17 +97,10 @@ func TestFinding_L1_ACopyProvesNothingThatAFailoverTakesAway(t *testing.T) {
 // outlives the lease.
 func TestFinding_L1_AHungStoreIsSaidAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.Node(lease.Options{})
-		requests := &inFlight{Store: n.Net}
-		m, err := lease.NewManager(requests, lease.Options{Clock: n.Clk})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close()
-		l, err := m.Acquire(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := w.Host(nil)
+		requests := &inFlight{Store: h.Net}
+		n := h.Node(requests, lease.Options{})
+		l := n.Take("job")
 		events := l.Events()
 		<-events
 		n.Outage.Start()

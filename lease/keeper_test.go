@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -312,15 +311,8 @@ func (s *stubborn) Put(ctx context.Context, rec store.Record) (store.Record, err
 // The end of validity is noticed when it comes, though a store that doesn't heed contexts keeps a renewal under way.
 func TestKeeperNoticesTheEndDuringARequest(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		st, clk := &stubborn{Store: w.DB.Open()}, clocktest.New(0)
-		m, err := lease.NewManager(st, lease.Options{TTL: ttl, Clock: clk})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := m.Acquire(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := &stubborn{Store: w.DB.Open()}
+		l := w.Host(nil).Node(st, lease.Options{}).Take("job")
 		st.stuck = make(chan struct{})
 		time.AfterFunc(time.Hour, func() { close(st.stuck) })
 		start := time.Now()
@@ -329,9 +321,6 @@ func TestKeeperNoticesTheEndDuringARequest(t *testing.T) {
 			t.Errorf("noticed after %v, want %v", took, validity)
 		}
 		lostWith(t, l, lease.CauseOutage)
-		if err := errors.Join(m.Close(), st.Close()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 

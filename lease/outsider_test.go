@@ -6,13 +6,12 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
-	"github.com/leasehold/leasehold/store/memory"
 )
 
 // touch writes a record as it is, past all networks: it gets another version, and its holder has shown no sign of life.
@@ -193,23 +192,12 @@ func (s lingering) Properties() store.Properties {
 
 // Nothing is followed where a Wait that is given up occupies the server.
 func TestFinding_S16_NoWaitsLinger(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := faulty.Wrap(memory.New(memory.Options{}), nil)
-		m, err := lease.NewManager(lingering{net}, lease.Options{TTL: ttl})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer net.Close()
-		defer m.Close()
-		s, err := m.OpenSession(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Acquire(t.Context(), "job"); err != nil {
-			t.Fatal(err)
-		}
+	leasetest.Run(t, func(t *testing.T, w *world) {
+		h := w.Host(nil)
+		n := h.Node(lingering{h.Net}, lease.Options{})
+		n.Under(n.Open(), "job")
 		time.Sleep(ttl)
-		if waits := net.Count(faulty.Wait); waits != 0 {
+		if waits := h.Net.Count(faulty.Wait); waits != 0 {
 			t.Errorf("%d waits", waits)
 		}
 	})

@@ -290,24 +290,15 @@ func (s *hooked) Put(ctx context.Context, rec store.Record) (store.Record, error
 
 func TestPitfall_P8_RenewalStopsBeforeTheReleaseIsSent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.Node(lease.Options{})
-		n.Plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: 400 * time.Millisecond} })
+		h := w.Host(func(faulty.Op) faulty.Fault { return faulty.Fault{Delay: 400 * time.Millisecond} })
 		var last atomic.Pointer[store.Record]
-		st := &hooked{inFlight: &inFlight{Store: n.Net}, before: func(rec store.Record, others int64) {
+		st := &hooked{inFlight: &inFlight{Store: h.Net}, before: func(rec store.Record, others int64) {
 			if rec.Owner == "" && others != 0 {
 				t.Error("the release is sent while a renewal is under way")
 			}
 			last.Store(&rec)
 		}}
-		m, err := lease.NewManager(st, lease.Options{Clock: n.Clk})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close()
-		l, err := m.Acquire(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := h.Node(st, lease.Options{}).Take("job")
 		for st.all.Load() < 4 { // a read, the claim, a renewal, and the second renewal has just been sent
 			time.Sleep(10 * time.Millisecond)
 			synctest.Wait()

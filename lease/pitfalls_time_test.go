@@ -61,18 +61,11 @@ func (s *inFlight) Get(ctx context.Context, key string) (store.Record, error) {
 
 func TestPitfall_T2_AttemptsAreCappedByTheValidityLeft(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		n := w.Node(lease.Options{})
-		requests := &inFlight{Store: n.Net}
+		h := w.Host(nil)
+		requests := &inFlight{Store: h.Net}
 		// A renewal is sent after 4 s at least and once more after 7 s; the first copy is still awaited then, for as long as the lease lasts.
-		m, err := lease.NewManager(requests, lease.Options{Clock: n.Clk, Attempt: 3 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close()
-		l, err := m.Acquire(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := h.Node(requests, lease.Options{Attempt: 3 * time.Second})
+		l := n.Take("job")
 		n.Outage.Start()
 		requests.all.Store(0)
 		time.Sleep(validity - 100*time.Millisecond)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock/clocktest"
+	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -96,23 +97,10 @@ const attempt = 700 * time.Millisecond
 // inShared runs f with a session in a store whose records other programs share.
 func inShared(t *testing.T, f func(t *testing.T, w *world, st *shared, clk *clocktest.Clock, s *lease.Session)) {
 	t.Helper()
-	inWorld(t, func(t *testing.T, w *world) {
-		clk := clocktest.New(0)
-		st := &shared{Store: faulty.Wrap(w.DB.Open(), nil), underWay: map[string]int{}, alone: map[string]bool{}}
-		m, err := lease.NewManager(st, lease.Options{TTL: ttl, Attempt: attempt, Clock: clk})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := errors.Join(m.Close(), st.Close()); err != nil {
-				t.Error(err)
-			}
-		}()
-		s, err := m.OpenSession(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		f(t, w, st, clk, s)
+	leasetest.Run(t, func(t *testing.T, w *world) {
+		h := w.Host(nil)
+		st := &shared{Store: h.Net, underWay: map[string]int{}, alone: map[string]bool{}}
+		f(t, w, st, h.Clk, h.Node(st, lease.Options{Attempt: attempt}).Open())
 	})
 }
 

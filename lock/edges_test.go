@@ -68,9 +68,8 @@ func TestTheFirstOfAFullLineIsServed(t *testing.T) {
 // Who has the last share is told so without a look at anybody, itself included.
 func TestWhoHasAShareLooksAtNobody(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var l line
-		p := w.process(l.fault)
-		l.be(on(faulty.Get, p.Key(), faulty.Fault{Err: errRefused}))
+		p := w.process(nil)
+		p.Plan(on(faulty.Get, p.Key(), faulty.Fault{Err: errRefused}))
 		h, err := semaphore(t, p.Session, 1, false).TryAcquire(t.Context(), 1)
 		must(t, h, err)
 	})
@@ -110,7 +109,7 @@ func TestADeadHolderBehindALiveOne(t *testing.T) {
 			}()
 			time.Sleep(ttl)
 			died := time.Now()
-			dead.Outage.Start()
+			dead.Cut()
 			select {
 			case at := <-got:
 				if took := at.Sub(died); took > ttl*4/3+time.Second {
@@ -193,7 +192,7 @@ func TestASightingOfWhoHoldsTheNameAlone(t *testing.T) {
 		if _, err := p.Manager().TryAcquire(t.Context(), "licences"); err != nil {
 			t.Fatal(err)
 		}
-		p.Outage.Start()
+		p.Cut()
 		clk := clocktest.New(0) // of one machine
 		try := func() error {
 			st := faulty.Ageless(w.DB.Open())

@@ -73,7 +73,7 @@ func TestSemaphoreOverABadNetwork(t *testing.T) {
 							}
 						}
 						if i == 0 {
-							p.Outage.Start()
+							p.Cut()
 						}
 					})
 				}
@@ -148,7 +148,7 @@ func TestGuardRefusesWhoLostItsShare(t *testing.T) {
 		p, q := w.process(nil), w.process(nil)
 		h, err := semaphore(t, p.Session, 1, true).Acquire(t.Context(), 1)
 		must(t, h, err)
-		p.Outage.Start()
+		p.Cut()
 		got, err := semaphore(t, q.Session, 1, true).Acquire(t.Context(), 1)
 		must(t, got, err)
 		var mark fence.Mark

@@ -114,7 +114,7 @@ func inProvenWorld(t *testing.T, f func(t *testing.T, w *world)) {
 func (w *world) kill(all ...*process) {
 	var owners []string
 	for _, p := range all {
-		p.Outage.Start()
+		p.Cut()
 		owners = append(owners, p.Manager().Holder())
 	}
 	w.proofs.kill(owners...)

@@ -101,13 +101,12 @@ func TestFinding_K8_ADowngradeOfUnknownOutcome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				var l line
-				p := w.process(l.fault)
+				p := w.process(nil)
 				mine := rw(t, p.Session)
 				writer, err := mine.Lock(t.Context())
 				must(t, writer, err)
 				var n atomic.Int64
-				l.be(func(op faulty.Op) faulty.Fault {
+				p.Plan(func(op faulty.Op) faulty.Fault {
 					if op.Kind != faulty.Put || op.Key != "rw" {
 						return faulty.Fault{}
 					}
@@ -128,12 +127,11 @@ func TestFinding_K8_ADowngradeOfUnknownOutcome(t *testing.T) {
 	}
 	t.Run("never", func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
-			var l line
-			p, q := w.process(l.fault), w.process(nil)
+			p, q := w.process(nil), w.process(nil)
 			mine := rw(t, p.Session)
 			writer, err := mine.Lock(t.Context())
 			must(t, writer, err)
-			l.be(on(faulty.Put, "rw", faulty.Fault{Drop: true}))
+			p.Plan(on(faulty.Put, "rw", faulty.Fault{Drop: true}))
 			ctx, cancel := context.WithTimeout(t.Context(), ttl)
 			defer cancel()
 			if h, err := mine.Downgrade(ctx, writer); !errors.Is(err, context.DeadlineExceeded) || writer.Release(ctx) == nil {
@@ -142,7 +140,7 @@ func TestFinding_K8_ADowngradeOfUnknownOutcome(t *testing.T) {
 			if err := writer.Check(); !errors.Is(err, ErrReleased) {
 				t.Errorf("the writer: %v", err)
 			}
-			l.be(nil)
+			p.Plan(nil)
 			ctx, cancel = context.WithTimeout(t.Context(), ttl)
 			defer cancel()
 			h, err := rw(t, q.Session).Lock(ctx)
@@ -180,12 +178,11 @@ func TestFinding_K8_ADowngradeOfWhatIsGone(t *testing.T) {
 // A session that ends while a downgrade is on its way ends what it became.
 func TestFinding_K8_ADowngradeThatIsTooLate(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var l line
-		p := w.process(l.fault)
+		p := w.process(nil)
 		mine := rw(t, p.Session)
 		writer, err := mine.Lock(t.Context())
 		must(t, writer, err)
-		l.be(func(op faulty.Op) faulty.Fault {
+		p.Plan(func(op faulty.Op) faulty.Fault {
 			if op.Kind == faulty.Put && op.Key == "rw" {
 				p.Clk.Jump(2 * ttl)
 			}
@@ -306,7 +303,7 @@ func TestFinding_K8_Run(t *testing.T) {
 			t.Error("its context outlives the hold")
 		}
 		err = Run(soon, other.TryLock, func(ctx context.Context, h *Hold) error { // it was released
-			q.Outage.Start()
+			q.Cut()
 			select {
 			case <-ctx.Done():
 			case <-time.After(2 * ttl):

@@ -93,7 +93,7 @@ func TestFinding_L8_ManyDieInLine(t *testing.T) {
 		time.Sleep(2 * ttl)
 		died := time.Now()
 		for _, p := range all {
-			p.Outage.Start()
+			p.Cut()
 		}
 		const most = ttl*9/5 + time.Second // 2/5, the observation, and a look every third
 		if took := (<-got).Sub(died); took > most {

@@ -165,7 +165,7 @@ func TestFinding_L9_TheDeadLeaveTheirPlaces(t *testing.T) {
 			h, err := dead.TryRLock(t.Context())
 			must(t, h, err)
 		}
-		p.Outage.Start()
+		p.Cut()
 		reader, err := NewRWMutex(q.Session, "rw")
 		if err != nil {
 			t.Fatal(err)

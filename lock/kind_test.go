@@ -153,7 +153,7 @@ func TestFinding_S1_TheDeadDontKeepAKind(t *testing.T) {
 					p, q := w.process(nil), w.process(nil)
 					held, err := first.try(t.Context(), p.Session)
 					must(t, held, err)
-					p.Outage.Start()
+					p.Cut()
 					time.Sleep(2 * ttl)
 					m := second
 					try := func() (*Hold, error) { return m.try(t.Context(), q.Session) }
@@ -336,7 +336,7 @@ func TestReadersBesideALease(t *testing.T) {
 		if _, err = p.Manager().TryAcquire(t.Context(), "x"); err != nil {
 			t.Fatal(err)
 		}
-		p.Outage.Start()
+		p.Cut()
 		start = time.Now()
 		h, err = rw.Lock(t.Context())
 		must(t, h, err)
@@ -355,7 +355,7 @@ func TestHowTheLeaseBeforeAShareEnded(t *testing.T) {
 		},
 		"expired": func(t *testing.T, p *process) error {
 			_, err := p.Manager().TryAcquire(t.Context(), "x")
-			p.Outage.Start()
+			p.Cut()
 			return err
 		},
 	} {

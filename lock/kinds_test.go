@@ -155,7 +155,7 @@ func TestHoldersDeathFreesItsShare(t *testing.T) {
 		held, err := first(t, p.Session).lock(t.Context())
 		must(t, held, err)
 		var died time.Time
-		time.AfterFunc(time.Minute, func() { died = time.Now(); p.Outage.Start() })
+		time.AfterFunc(time.Minute, func() { died = time.Now(); p.Cut() })
 		next, err := second(t, q.Session).lock(t.Context())
 		must(t, next, err)
 		if held.Check() == nil || held.Context().Err() == nil || died.IsZero() {
@@ -216,7 +216,7 @@ func TestWatchdogOfAHold(t *testing.T) {
 		if len(bites) != 0 {
 			t.Errorf("bitten: %v", bites)
 		}
-		p.Outage.Start()
+		p.Cut()
 		time.Sleep(ttl)
 		synctest.Wait()
 		if len(bites) != 1 || !errors.Is(bites[0], lease.ErrLost) {
@@ -236,7 +236,7 @@ func TestPitfall_P6_TryOnlyCallersTakeAnAbandonedShare(t *testing.T) {
 		if b.try == nil {
 			return
 		}
-		p.Outage.Start()
+		p.Cut()
 		time.Sleep(2 * ttl)
 		start := time.Now()
 		for {
@@ -316,7 +316,7 @@ func TestPitfall_P10_DeadWaitersAreSkipped(t *testing.T) {
 					})
 					time.Sleep(20 * time.Millisecond)
 				}
-				dead.Outage.Start()
+				dead.Cut()
 				died := time.Now()
 				if err := first.Release(t.Context()); err != nil {
 					t.Fatal(err)

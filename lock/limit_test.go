@@ -95,7 +95,7 @@ func TestFinding_K4_Forget(t *testing.T) {
 			t.Errorf("a name with a holder: %v", err)
 		}
 		before := w.Get("licences")
-		p.Outage.Start()
+		p.Cut()
 		time.Sleep(3 * ttl)
 		if w.Ageless { // each call looks for the first time; a waiter takes who has died off the roster
 			h, err := semaphore(t, q.Session, 5, false).Acquire(t.Context(), 1)

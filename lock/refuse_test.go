@@ -25,20 +25,19 @@ func TestUnreadMembersAreNotGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				p := w.process(nil)
-				var l line
-				q := w.process(l.fault)
+				q := w.process(nil)
 				other := roster.Semaphore
 				if u.kind == store.KindSemaphore {
 					other = roster.RW
 				}
 				w.oldRoster(t, other, 1, 7, p.Key())
 				for _, key := range []string{".lock/x", p.Key()} {
-					l.be(on(faulty.Get, key, faulty.Fault{Err: errRefused}))
+					q.Plan(on(faulty.Get, key, faulty.Fault{Err: errRefused}))
 					if h, err := u.try(t.Context(), q.Session); !errors.Is(err, errRefused) {
 						t.Errorf("%s can't be read: %v, %v", key, h, err)
 					}
 				}
-				l.be(nil)
+				q.Plan(nil)
 				if h, err := u.try(t.Context(), q.Session); !errors.Is(err, store.ErrKind) {
 					t.Errorf("%v, %v", h, err)
 				}
@@ -218,8 +217,8 @@ func TestSourceReadsAll(t *testing.T) {
 		p := w.process(nil)
 		st := w.DB.Open()
 		defer st.Close()
-		var l line
-		asked := Source(faulty.Wrap(st, l.fault))
+		net := faulty.Wrap(st, nil)
+		asked := Source(net)
 		current := func(name string) fence.Holding {
 			t.Helper()
 			c, err := asked.Current(t.Context(), name)
@@ -231,12 +230,12 @@ func TestSourceReadsAll(t *testing.T) {
 		unread := func(name string, keys ...string) {
 			t.Helper()
 			for _, key := range keys {
-				l.be(on(faulty.Get, key, faulty.Fault{Err: errRefused}))
+				net.SetPlan(on(faulty.Get, key, faulty.Fault{Err: errRefused}))
 				if c, err := asked.Current(t.Context(), name); !errors.Is(err, errRefused) {
 					t.Errorf("%s, and %s can't be read: %+v, %v", name, key, c, err)
 				}
 			}
-			l.be(nil)
+			net.SetPlan(nil)
 		}
 		w.oldRoster(t, roster.RW, MaxShares, 7, p.Key())
 		reader := fence.Share{Holder: p.Manager().Holder(), Token: 7}
@@ -285,7 +284,7 @@ func TestPrune(t *testing.T) {
 		if err := prune("licences", "others"); err != nil || w.Get("licences").Version != before.Version {
 			t.Errorf("all live, and it was written: %v", err)
 		}
-		q.Outage.Start() // it doesn't put itself on again
+		q.Cut() // it doesn't put itself on again
 		cancel()
 		if err := prune("licences", p.Key()); err != nil {
 			t.Fatal(err)

@@ -81,7 +81,7 @@ func TestSessionRenewedAtTheLastMomentKeepsItsShare(t *testing.T) {
 			}
 			return faulty.Fault{}
 		})
-		p.Outage.Start()
+		p.Cut()
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*ttl-time.Second)
 		defer cancel()

@@ -19,28 +19,6 @@ import (
 
 var errRefused = errors.New("connection refused")
 
-// line is a process's way to the store, whose faults change.
-type line struct {
-	mu   sync.Mutex
-	plan faulty.Plan
-}
-
-func (l *line) be(plan faulty.Plan) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.plan = plan
-}
-
-func (l *line) fault(op faulty.Op) faulty.Fault {
-	l.mu.Lock()
-	plan := l.plan
-	l.mu.Unlock()
-	if plan == nil {
-		return faulty.Fault{}
-	}
-	return plan(op)
-}
-
 // on is the plan that gives requests of that kind, or of all kinds if it is "", about a record that fault.
 func on(kind faulty.Kind, key string, fault faulty.Fault) faulty.Plan {
 	return func(op faulty.Op) faulty.Fault {
@@ -71,15 +49,14 @@ func mutex(t testing.TB, s *lease.Session, name string, fair bool) *Mutex {
 // the store is back.
 func TestReleaseOfUnknownOutcome(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var l line
-		p, q := w.process(l.fault), w.process(nil)
+		p, q := w.process(nil), w.process(nil)
 		for name, take := range map[string]func(p *process) (*Hold, error){
 			"licences": func(p *process) (*Hold, error) { return semaphore(t, p.Session, 1, false).TryAcquire(t.Context(), 1) },
 			"m":        func(p *process) (*Hold, error) { return mutex(t, p.Session, "m", false).TryLock(t.Context()) },
 		} {
 			h, err := take(p)
 			must(t, h, err)
-			l.be(on("", name, faulty.Fault{Drop: true}))
+			p.Plan(on("", name, faulty.Fault{Drop: true}))
 			start := time.Now()
 			err = h.Release(t.Context())
 			if took := time.Since(start); !errors.Is(err, store.ErrUnknownOutcome) || took > ttl/3+time.Millisecond {
@@ -88,7 +65,7 @@ func TestReleaseOfUnknownOutcome(t *testing.T) {
 			if again := h.Release(t.Context()); again != err {
 				t.Errorf("%s: released again: %v, want %v", name, again, err)
 			}
-			l.be(nil)
+			p.Plan(nil)
 			time.Sleep(ttl / 2)
 			got, err := take(q)
 			released(t, must(t, got, err))
@@ -134,16 +111,15 @@ func TestReleaseOfANameOfAnotherKind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				var l line
-				p, q := w.process(l.fault), w.process(nil)
+				p, q := w.process(nil), w.process(nil)
 				h, err := semaphore(t, p.Session, 1, false).TryAcquire(t.Context(), 1)
 				must(t, h, err)
-				l.be(func(faulty.Op) faulty.Fault { return faulty.Fault{Err: errRefused} })
+				p.Plan(func(faulty.Op) faulty.Fault { return faulty.Fault{Err: errRefused} })
 				got, err := semaphore(t, q.Session, 1, false).Acquire(t.Context(), 1) // once the session of p is over
 				released(t, must(t, got, err))
 				take(t, w, q)
 				before := w.Get("licences")
-				l.be(nil)
+				p.Plan(nil)
 				if err := h.Release(t.Context()); err != nil {
 					t.Error(err)
 				}
@@ -162,7 +138,7 @@ func (w *world) overDead(t *testing.T, s *lease.Session) *Semaphore {
 	if _, err := p.Manager().TryAcquire(t.Context(), "licences"); err != nil {
 		t.Fatal(err)
 	}
-	p.Outage.Start()
+	p.Cut()
 	sem := semaphore(t, s, 1, false)
 	if _, err := sem.TryAcquire(t.Context(), 1); !errors.Is(err, store.ErrKind) {
 		t.Errorf("beside a holder: %v", err)
@@ -175,16 +151,15 @@ func (w *world) overDead(t *testing.T, s *lease.Session) *Semaphore {
 // more, also where it would have made the name another kind.
 func TestGivenUpOverTheDead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var l line
-		p := w.process(l.fault)
+		p := w.process(nil)
 		sem := w.overDead(t, p.Session)
-		l.be(on(faulty.Put, "licences", faulty.Fault{ApplyLate: 5 * time.Second, Silent: true}))
+		p.Plan(on(faulty.Put, "licences", faulty.Fault{ApplyLate: 5 * time.Second, Silent: true}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := sem.Acquire(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("acquired without an answer: %v", err)
 		}
-		l.be(nil)
+		p.Plan(nil)
 		time.Sleep(ttl) // the late write has arrived
 		if state, err := roster.Load(t.Context(), p.Manager().Store(), "licences"); err != nil || len(state.Held) != 0 {
 			t.Errorf("a share that nobody wants: %+v, %v", state, err)
@@ -196,12 +171,11 @@ func TestGivenUpOverTheDead(t *testing.T) {
 func TestGivenUpAfterAnotherWasQuicker(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var once sync.Once
-		var l line
-		p := w.process(l.fault)
+		p := w.process(nil)
 		sem := w.overDead(t, p.Session)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		l.be(func(op faulty.Op) faulty.Fault {
+		p.Plan(func(op faulty.Op) faulty.Fault {
 			if op.Kind != faulty.Put || op.Key != "licences" {
 				return faulty.Fault{}
 			}
@@ -215,7 +189,7 @@ func TestGivenUpAfterAnotherWasQuicker(t *testing.T) {
 			t.Fatalf("%v", err)
 		}
 		before := w.Get("licences")
-		l.be(nil)
+		p.Plan(nil)
 		time.Sleep(ttl / 2)
 		if after := w.Get("licences"); after.Owner != "quicker" || after.Version != before.Version {
 			t.Errorf("%+v", after)
@@ -302,13 +276,12 @@ func TestQueueHasThoseWhoWait(t *testing.T) {
 func TestTryWithoutAnAnswer(t *testing.T) {
 	for what, fault := range map[string]faulty.Fault{"lost": {LoseReply: true}, "deleted": {}} {
 		inWorld(t, func(t *testing.T, w *world) {
-			var l line
-			p := w.process(l.fault)
+			p := w.process(nil)
 			first, err := semaphore(t, p.Session, 2, false).TryAcquire(t.Context(), 1)
 			must(t, first, err)
 			last := w.Get("licences")
 			var once sync.Once
-			l.be(func(op faulty.Op) faulty.Fault {
+			p.Plan(func(op faulty.Op) faulty.Fault {
 				f := faulty.Fault{}
 				if op.Kind == faulty.Put && op.Key == "licences" {
 					once.Do(func() {
@@ -332,9 +305,8 @@ func TestTryWithoutAnAnswer(t *testing.T) {
 func TestGivingUpSaysWhatFailed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for _, kind := range []faulty.Kind{faulty.Get, faulty.Put} {
-			var l line
-			p := w.process(l.fault)
-			l.be(on(kind, "licences", faulty.Fault{Err: errRefused}))
+			p := w.process(nil)
+			p.Plan(on(kind, "licences", faulty.Fault{Err: errRefused}))
 			if h, err := semaphore(t, p.Session, 1, false).TryAcquire(t.Context(), 1); !errors.Is(err, errRefused) {
 				t.Errorf("a try: %s: %v, %v", kind, h, err)
 			}
@@ -377,9 +349,8 @@ func TestWithdrawnFirstAcquisitionSaysTheKind(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		ahead := fence.Token(time.Now().Add(time.Hour).UnixMilli())
 		w.oldRoster(t, roster.Semaphore, 1, ahead)
-		var l line
-		p := w.process(l.fault)
-		l.be(on(faulty.Put, "x", faulty.Fault{Drop: true}))
+		p := w.process(nil)
+		p.Plan(on(faulty.Put, "x", faulty.Fault{Drop: true}))
 		sem, err := NewSemaphore(p.Session, "x", SemaphoreOptions{Limit: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -389,7 +360,7 @@ func TestWithdrawnFirstAcquisitionSaysTheKind(t *testing.T) {
 		if _, err := sem.Acquire(ctx, 1); err == nil {
 			t.Fatal("acquired without an answer")
 		}
-		l.be(nil)
+		p.Plan(nil)
 		time.Sleep(ttl)
 		if rec := w.Get("x"); rec.Kind != store.KindSemaphore || rec.Token < ahead {
 			t.Errorf("%+v", rec)
@@ -400,13 +371,12 @@ func TestWithdrawnFirstAcquisitionSaysTheKind(t *testing.T) {
 // A downgrade that landed, and of which its caller never hears, is taken back: nobody reads by it.
 func TestADowngradeThatLandedIsTakenBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var l line
-		p, q := w.process(l.fault), w.process(nil)
+		p, q := w.process(nil), w.process(nil)
 		mine := rw(t, p.Session)
 		writer, err := mine.Lock(t.Context())
 		must(t, writer, err)
 		var landed atomic.Bool
-		l.be(func(op faulty.Op) faulty.Fault {
+		p.Plan(func(op faulty.Op) faulty.Fault {
 			switch {
 			case op.Key != "rw":
 				return faulty.Fault{}
@@ -420,7 +390,7 @@ func TestADowngradeThatLandedIsTakenBack(t *testing.T) {
 		if h, err := mine.Downgrade(ctx, writer); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("%v, %v", h, err)
 		}
-		l.be(nil)
+		p.Plan(nil)
 		ctx, cancel = context.WithTimeout(t.Context(), ttl)
 		defer cancel()
 		h, err := rw(t, q.Session).Lock(ctx)

@@ -64,7 +64,7 @@ func TestSourceOfASemaphore(t *testing.T) {
 		admits(t, g, "released", all[1].Sequencer(), false)
 		admits(t, g, "beside one that was released", all[2].Sequencer(), true)
 
-		dying.Outage.Start()
+		dying.Cut()
 		time.Sleep(ttl)
 		admits(t, g, "of one who died, and whose share nobody wants", all[0].Sequencer(), true)
 		for range 2 {

@@ -128,7 +128,7 @@ func TestWhatADeadProcessLeavesBehindGoes(t *testing.T) {
 			w.hold(p.Manager().Acquire, who+"/itself")
 			w.hold(p.Acquire, who+"/session")
 		}
-		dead.Outage.Start()
+		dead.Cut()
 		began := w.clk.Now()
 		found, report := w.sweep(sweep.Options{})
 		expect(t, "sweep", found, map[string]sweep.Action{
@@ -162,7 +162,7 @@ func TestASweepEndsNobodyWhoIsValid(t *testing.T) {
 			p := w.process(0)
 			p.Clk.SetRate(rate)
 			kept, own := w.hold(p.Acquire, "kept"), w.hold(p.Manager().Acquire, "own")
-			p.Outage.Start()
+			p.Cut()
 			next := w.process(0)
 			done := make(chan struct{})
 			go func() {
@@ -188,7 +188,7 @@ func TestASweepMeetsAnotherWrite(t *testing.T) {
 		w.hold(p.Manager().Acquire, "dying")
 		w.later(31 * day)
 		again := w.process(0)
-		p.Outage.Start()
+		p.Cut()
 		net := faulty.Wrap(w.Open(), nil)
 		defer net.Close()
 		taken := false
@@ -235,7 +235,7 @@ func TestLocksAndElections(t *testing.T) {
 		if err := share.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		dead.Outage.Start()
+		dead.Cut()
 		found, _ := w.sweep(sweep.Options{})
 		delete(found, dead.Key())
 		for key := range found { // the election's own sessions
@@ -381,7 +381,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 		must(rw.RLock(t.Context()))(t)
 		w.hold(p.Acquire, "kept")
 		w.hold(p.Manager().Acquire, "own")
-		p.Outage.Start()
+		p.Cut()
 		net := faulty.Wrap(w.Open(), nil)
 		defer net.Close()
 		dry, report, err := w.trySweep(net, sweep.Options{DryRun: true})
@@ -405,7 +405,7 @@ func TestPrefix(t *testing.T) {
 			must(must(lock.NewRWMutex(p.Session, name[:2]+"shared"))(t).RLock(t.Context()))(t)
 		}
 		w.later(31 * day)
-		p.Outage.Start()
+		p.Cut()
 		found, _ := w.sweep(sweep.Options{Prefix: "a/"})
 		expect(t, "a/", found, map[string]sweep.Action{
 			"a/1": sweep.Deleted, "a/2": sweep.Deleted, "a/shared": sweep.Pruned, p.Key(): sweep.Closed,
@@ -421,7 +421,7 @@ func TestObserveBoundsTheWatch(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.process(0)
 		w.hold(p.Manager().Acquire, "own")
-		p.Outage.Start()
+		p.Cut()
 		began := w.clk.Now()
 		found, report := w.sweep(sweep.Options{Observe: ttl - time.Second})
 		if len(found) != 0 || report.Unsettled != 2 || w.clk.Now() != began {

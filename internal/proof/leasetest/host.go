@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,8 @@ type Host struct {
 	Clk    *clocktest.Clock
 	Net    *faulty.Store
 	Outage *faulty.Outage
+
+	cut atomic.Bool
 }
 
 // Host returns a machine more. plan is what happens to its operations, outages apart; nil is
@@ -29,7 +32,7 @@ func (w *World) Host(plan faulty.Plan) *Host {
 	n := w.hosts
 	w.mu.Unlock()
 	h := &Host{World: w, Clk: clocktest.New(clock.Instant(n) * 1e12), Outage: &faulty.Outage{}}
-	h.Net = faulty.Wrap(w.Open(), h.Outage.Plan(plan))
+	h.Net = faulty.Wrap(w.Open(), h.faults(plan))
 	w.T.Cleanup(func() {
 		if err := h.Net.Close(); err != nil {
 			w.T.Error(err)
@@ -39,7 +42,24 @@ func (w *World) Host(plan faulty.Plan) *Host {
 }
 
 // Plan sets what happens to the host's operations from now on, outages apart.
-func (h *Host) Plan(p faulty.Plan) { h.Net.SetPlan(h.Outage.Plan(p)) }
+func (h *Host) Plan(p faulty.Plan) { h.Net.SetPlan(h.faults(p)) }
+
+func (h *Host) faults(p faulty.Plan) faulty.Plan {
+	p = h.Outage.Plan(p)
+	return func(op faulty.Op) faulty.Fault {
+		if h.cut.Load() {
+			return faulty.Fault{Drop: true}
+		}
+		return p(op)
+	}
+}
+
+// Cut has the connection die quietly. Waits that have begun then hear of nothing, after Heal
+// neither; with an Outage they resume when it ends.
+func (h *Host) Cut() { h.cut.Store(true) }
+
+// Heal lets operations that begin from now on pass.
+func (h *Host) Heal() { h.cut.Store(false) }
 
 // Manage starts a manager on the host. st is its connection, or a wrapper of that. The manager is
 // closed when the test is over.
@@ -69,7 +89,13 @@ type Node struct {
 func (w *World) Node(o lease.Options) *Node {
 	w.T.Helper()
 	h := w.Host(nil)
-	return &Node{h.Manage(h.Net, o), h}
+	return h.Node(h.Net, o)
+}
+
+// Node starts a manager on the host, as [Host.Manage] does.
+func (h *Host) Node(st store.Store, o lease.Options) *Node {
+	h.World.T.Helper()
+	return &Node{h.Manage(st, o), h}
 }
 
 // Take is Acquire of a name that has to be had within 5 TTLs.
@@ -115,8 +141,7 @@ type Process struct {
 // Process starts a manager on the host, as [Host.Manage] does, and opens a session.
 func (h *Host) Process(st store.Store, o lease.Options) *Process {
 	h.World.T.Helper()
-	n := Node{h.Manage(st, o), h}
-	return &Process{n.Open(), h}
+	return &Process{h.Node(st, o).Open(), h}
 }
 
 // Acquisition is an Acquire that runs in the background.

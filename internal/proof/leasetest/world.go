@@ -34,9 +34,10 @@ import (
 	"github.com/leasehold/leasehold/store/memory"
 )
 
+// The TTL of every manager unless a test says otherwise, and what its holders count on: the defaults.
 const (
-	TTL      = 15 * time.Second // of every manager unless a test says otherwise: the default
-	Validity = 12 * time.Second // what a holder counts on by default
+	TTL      = 15 * time.Second
+	Validity = 12 * time.Second
 )
 
 // World is one store and the hosts that use it.
@@ -50,6 +51,7 @@ type World struct {
 	Ageless, Plain bool
 	Unsafe         bool // the test lets two hold at once, on purpose
 
+	wrong   func(format string, args ...any) // T.Errorf
 	mu      sync.Mutex
 	hosts   int
 	writes  int
@@ -82,7 +84,7 @@ func RunBoth(t *testing.T, f func(t *testing.T, w *World)) {
 func New(t *testing.T) *World {
 	clk := clocktest.New(0)
 	return &World{
-		T: t, Clk: clk, DB: memory.NewDB(memory.Options{Clock: clk}),
+		T: t, wrong: t.Errorf, Clk: clk, DB: memory.NewDB(memory.Options{Clock: clk}),
 		rows: map[string]store.Record{}, highest: map[string]fence.Token{}, terms: map[string][]*lease.Lease{},
 	}
 }
@@ -198,7 +200,7 @@ func (w *World) exclusive() {
 			}
 		}
 		if len(valid) > 1 {
-			w.T.Errorf("%s has %d valid holders: %s", key, len(valid), strings.Join(valid, ", "))
+			w.wrong("%s has %d valid holders: %s", key, len(valid), strings.Join(valid, ", "))
 		}
 	}
 }
@@ -226,9 +228,9 @@ func (w *World) landed(rec store.Record) {
 	renewal := prev.Owner == rec.Owner && prev.Token == rec.Token
 	switch {
 	case rec.Token < high:
-		w.T.Errorf("%s: token lowered from %d to %d", rec.Key, high, rec.Token)
+		w.wrong("%s: token lowered from %d to %d", rec.Key, high, rec.Token)
 	case rec.Owner != "" && rec.Token == high && !renewal:
-		w.T.Errorf("%s: %s took it under token %d, which has been used", rec.Key, rec.Owner, rec.Token)
+		w.wrong("%s: %s took it under token %d, which has been used", rec.Key, rec.Owner, rec.Token)
 	}
 	w.writes++
 	w.rows[rec.Key], w.highest[rec.Key] = rec, rec.Token
