@@ -87,6 +87,13 @@ func TestReleaseIsConsumed(t *testing.T) {
 	must(t, err)
 	_, err = command(tree, nil, "go", "build", "./...", "./cmd/tool", "./internal/proof")
 	must(t, err)
+	work, err := os.ReadFile(filepath.Join(tree, "go.work"))
+	must(t, err)
+	for _, line := range []string{"replace example.com/core v0.1.0 => ./\n", "replace example.com/core/store/engine v0.1.0 => ./store/engine\n"} {
+		if !strings.Contains(string(work), line) {
+			t.Errorf("go.work lacks %q:\n%s", line, work)
+		}
+	}
 }
 
 func TestTheSameBaseMakesTheSameTag(t *testing.T) {
