@@ -61,6 +61,10 @@ var Table = []Row{
 		Why: "what engines are written with, and what siblings ask of them; it brings nothing into the graph of an engine",
 	},
 	{
+		Dir: "internal/lockstep/...", Floor: F0, Only: []string{},
+		Why: "it has no code: modules of two minor versions fail for want of it",
+	},
+	{
 		Dir: "flake", Floor: F0, Only: []string{"std"},
 		Why: "a program that only makes ids links nothing else; it is told the time, and its window, by whoever knows them",
 	},
@@ -280,6 +284,7 @@ var Table = []Row{
 	{Dir: "internal/proof/engines/...", Floor: Outer, Libs: []string{"*"}, Why: "it runs every engine beside its own client's recipes"},
 	{Dir: "internal/proof/archtest/...", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
 	{Dir: "internal/proof/testreport", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it: it runs go test when the rest does not compile, too"},
+	{Dir: "internal/release", Floor: Outer, Libs: []string{"*"}, Why: "it makes releases: module zips, a list of what is linked, and the differences of APIs"},
 	{Dir: "internal/proof/apilist", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
 	{Dir: "internal/proof/mutate/...", Floor: Outer, Only: []string{"std", "clock", "internal/proof/mutate"}, Why: "what mutates the sources stands outside them, and compiles when they don't"},
 	{Dir: "internal/proof/soak/...", Floor: Outer, Libs: []string{"*"}, Why: "file locks and signals, and the clients of all that it guards"},
