@@ -166,6 +166,7 @@ var Table = []Row{
 		Why: "what is known of a folder, a file and a file system comes through x/sys; it holds nothing itself, and the watch of sessions needs it",
 	},
 	{Dir: "lease", Floor: F2, Never: holds, Why: "one driver of holds, which the simulator runs, too"},
+	{Dir: "lease/leaseotel", Floor: F3, Libs: []string{"go.opentelemetry.io/otel"}, Why: "telemetry of OpenTelemetry, whose module only its users get"},
 
 	{Dir: "internal/lessor", Floor: F3, Never: holds, Why: "one driver of holds, which the simulator runs, too"},
 	{
