@@ -12,8 +12,10 @@ import (
 // Every hook of a trace may be nil.
 func TestATraceWithoutHooks(t *testing.T) {
 	for name, tr := range map[string]*lease.Trace{
-		"none":           {},
-		"an acquisition": {Acquire: func(ctx context.Context, _ lease.Acquisition) (context.Context, lease.AcquireTrace) { return ctx, lease.AcquireTrace{} }},
+		"none": {},
+		"an acquisition": {Acquire: func(ctx context.Context, _ lease.Acquisition) (context.Context, lease.AcquireTrace) {
+			return ctx, lease.AcquireTrace{}
+		}},
 		"a term": {Acquire: func(ctx context.Context, _ lease.Acquisition) (context.Context, lease.AcquireTrace) {
 			return ctx, lease.AcquireTrace{Begins: func(lease.Beginning) lease.TermTrace { return lease.TermTrace{} }}
 		}},

@@ -98,6 +98,7 @@ var Table = []Row{
 		Dir: "internal/kinds", Floor: F0, May: []string{"store", "store/driver"},
 		Why: "it tells who uses a name from its records, for the rules",
 	},
+	{Dir: "internal/durations", Floor: F0, Only: []string{"std"}, Why: "a duration is written alike in flags, settings, URLs of stores and JSON"},
 	{Dir: "internal/wanted", Floor: F0, May: []string{"store"}, Why: "how primitives acquire a name, of which package lease shows less"},
 	{Dir: "internal/keyspace", Floor: F0, May: []string{"store", "store/driver"}, Why: "what a name may be is one rule, from the driver of leases up to the command"},
 

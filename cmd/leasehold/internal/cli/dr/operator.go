@@ -63,7 +63,7 @@ func (a *app) standbyStatusCommand() *cobra.Command {
 		},
 	}
 	o.add(cmd)
-	cmd.Flags().DurationVar(&wait, "wait", wait, "how long instances have to answer")
+	cli.DurationVar(cmd.Flags(), &wait, "wait", wait, "how long instances have to answer")
 	a.Flag(cmd.Flags(), "output")
 	return cmd
 }
@@ -162,7 +162,7 @@ func (a *app) switchoverCommand() *cobra.Command {
 	}
 	o.add(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "podIdentifier of the instance that is to be active")
-	cmd.Flags().DurationVar(&wait, "wait", wait, "how long it may take")
+	cli.DurationVar(cmd.Flags(), &wait, "wait", wait, "how long it may take")
 	return cmd
 }
 
