@@ -8,6 +8,7 @@
 // Hold a name:
 //
 //	lease               one holder of a name at a time: acquire, renew, watch, release
+//	lease/leaseotel     spans and metrics of leases, by OpenTelemetry
 //	lock                mutex, read/write lock, semaphore, several names at once
 //	election            one leader among candidates: priorities, hand-over, pause
 //	identity            for each process a value of its own: a number, a name, a network

@@ -70,6 +70,7 @@ type want struct {
 	key     string
 	session *Session // that is to keep it, or nil
 	try     bool     // it doesn't wait
+	trace   *AcquireTrace
 }
 
 // AcquireOption changes one acquisition; see [WithTTL].
@@ -117,37 +118,40 @@ func (m *Manager) acquire(ctx context.Context, w want, opts []AcquireOption) (*L
 	if err != nil {
 		return nil, fmt.Errorf("acquire %s: %w", w.key, err)
 	}
-	d, err := m.pursueWanted(ctx, w, timing, nil)
+	ctx, w.trace = m.traceAcquire(ctx, Acquisition{Name: w.key, Kind: w.Kind, Try: w.try})
+	d, before, err := m.pursueWanted(ctx, w, timing, nil)
 	if err != nil {
 		if other, of := errors.AsType[*store.KindError](err); of && len(other.Members) > 0 {
 			gone, failed := m.watch.Gone(ctx, other.Members)
 			if failed == nil && gone != nil {
-				d, err = m.pursueWanted(ctx, w, timing, gone)
+				d, before, err = m.pursueWanted(ctx, w, timing, gone)
 			}
 		}
 	}
+	tr := w.trace.outcome(d, before, err)
 	if err != nil {
 		return nil, err
 	}
-	return m.begin(d, w.session)
+	return m.begin(d, w.session, tr)
 }
 
 // pursueWanted is pursue for what is wanted. Members of a name of another kind whose sessions are
 // gone don't count.
-func (m *Manager) pursueWanted(ctx context.Context, w want, timing protocol.Timing, gone map[string]bool) (*drive.Driver, error) {
+func (m *Manager) pursueWanted(ctx context.Context, w want, timing protocol.Timing, gone map[string]bool) (*drive.Driver, store.Record, error) {
 	claim := m.claim(w.session)
-	claim.Kind, claim.TTL = w.Kind, timing.TTL
+	claim.Kind, claim.TTL, claim.Info = w.Kind, timing.TTL, w.trace.info(claim.Info)
 	d := drive.Want(w.key, claim, timing, w.try, m.recall(w.key))
 	d.Hold.Gone, d.Hold.Follow = gone, m.follows
 	if m.suppose {
 		d.Hold.SupposeNew()
 	}
-	return &d, m.pursue(ctx, &d, w.session, w.Patience)
+	before, err := m.pursue(ctx, &d, w)
+	return &d, before, err
 }
 
 // begin returns the lease of a hold that was just acquired.
-func (m *Manager) begin(d *drive.Driver, s *Session) (*Lease, error) {
-	l := m.newLease(d, s)
+func (m *Manager) begin(d *drive.Driver, s *Session, tr *TermTrace) (*Lease, error) {
+	l := m.newLease(d, s, tr)
 	var err error
 	if s != nil {
 		err = s.enlist(l)
@@ -168,58 +172,68 @@ func (m *Manager) claim(s *Session) protocol.Claim {
 	return c
 }
 
-// pursue runs d until the name is held or that has come to nothing, which is an error. patience,
-// which may be nil, says for how long the name is left to others.
-func (m *Manager) pursue(ctx context.Context, d *drive.Driver, s *Session, patience func() time.Duration) error {
+// pursue runs d until the name is held or that has come to nothing, which is an error. It returns
+// the record that the last write replaced when the acquisition is traced. Of w it needs the session,
+// the trace, and the patience.
+func (m *Manager) pursue(ctx context.Context, d *drive.Driver, w want) (before store.Record, err error) {
+	s := w.session
 	ctx, cancel := m.joined(ctx, s)
 	defer cancel(nil)
 	var holder *HeldError
 	var failed string
 	h := &d.Hold
 	for env := m.run.EnvIn(s.term()); ; {
-		if patience != nil {
-			h.Patience = patience()
+		if w.Patience != nil {
+			h.Patience = w.Patience()
 		}
 		act := d.Next(env, ctx.Err() == nil)
 		switch {
 		case h.Phase == protocol.Held:
 			m.memory.Forget(h.Key)
 			m.sightings().Forget(h.Key)
-			return nil
+			return before, nil
 		case h.Phase != protocol.Waiting:
 			if ctx.Err() == nil {
 				holder = nil // not for its sake
 			}
 			m.settle(d, s)
-			return m.refusal(ctx, h, holder)
+			return before, m.refusal(ctx, h, holder)
 		case act.Kind == protocol.Refuse:
 			m.remember(h)
-			return m.heldBy(h, act)
+			return before, m.heldBy(h, act)
 		case act.Kind == protocol.Wait && h.Seen().Rec.Owner != "":
-			holder = m.waiting(holder, m.heldBy(h, act))
+			holder = m.waiting(holder, m.heldBy(h, act), w.trace)
+		case act.Kind == protocol.Write && w.trace != nil:
+			before = h.Seen().Rec
 		}
 		env = m.run.Do(ctx, d, s.term(), act)
-		failed = m.retrying(ctx, h, failed)
+		failed = m.retrying(ctx, h, failed, w.trace)
 	}
 }
 
 // retrying calls OnRetry when the reason for which an acquisition retries has changed. It returns
 // the reason that was told last.
-func (m *Manager) retrying(ctx context.Context, h *protocol.Hold, told string) string {
+func (m *Manager) retrying(ctx context.Context, h *protocol.Hold, told string, tr *AcquireTrace) string {
 	if h.Err == nil || h.Phase != protocol.Waiting || ctx.Err() != nil {
 		return ""
 	}
 	news := h.Err.Error()
-	if news != told && m.opts.OnRetry != nil {
-		m.opts.OnRetry(h.Key, h.Err)
+	if news != told {
+		tr.retries(h.Err)
+		if m.opts.OnRetry != nil {
+			m.opts.OnRetry(h.Key, h.Err)
+		}
 	}
 	return news
 }
 
 // waiting calls OnWait when the holder whom the acquisition waits for has changed.
-func (m *Manager) waiting(before, now *HeldError) *HeldError {
-	if (before == nil || before.Token != now.Token || before.Holder != now.Holder) && m.opts.OnWait != nil {
-		m.opts.OnWait(now)
+func (m *Manager) waiting(before, now *HeldError, tr *AcquireTrace) *HeldError {
+	if before == nil || before.Token != now.Token || before.Holder != now.Holder {
+		tr.waits(now)
+		if m.opts.OnWait != nil {
+			m.opts.OnWait(now)
+		}
 	}
 	return now
 }

@@ -35,6 +35,7 @@ type stream struct {
 	c      chan Event
 	state  State
 	passes bool // the dispatcher takes the events, too
+	trace  *TermTrace
 }
 
 // emit passes e on if it is news. An event is left out when the reader is far behind; the final one
@@ -44,6 +45,7 @@ func (s *stream) emit(e Event, d *dispatcher) {
 		return
 	}
 	s.state = e.State
+	s.trace.event(e)
 	final := e.State == StateLost || e.State == StateReleased
 	if s.passes {
 		d.pass(e, final)

@@ -31,6 +31,7 @@ type keeper struct {
 // answer is what came of a request; or, if it is late, that nothing has come of it yet.
 type answer struct {
 	late bool
+	sent clock.Instant
 	act  protocol.Action
 	rec  store.Record
 	err  error
@@ -146,7 +147,7 @@ func (k *keeper) wait(act protocol.Action, pending chan answer) chan answer {
 			k.d.Hold.Late(m.run.Env())
 			return pending
 		}
-		k.d.Tell(m.run.Env(), a.act, a.rec, a.err)
+		k.tell(a)
 		return nil
 	case <-due:
 		if pending == nil {
@@ -157,13 +158,26 @@ func (k *keeper) wait(act protocol.Action, pending chan answer) chan answer {
 	return pending
 }
 
+// tell tells the hold what came of a request, and the trace if it was a renewal.
+func (k *keeper) tell(a answer) {
+	env, until := k.l.m.run.Env(), k.d.Hold.Deadline
+	k.d.Tell(env, a.act, a.rec, a.err)
+	if tr := k.l.events.trace; tr != nil && (a.act.Kind == protocol.Write || a.act.Kind == protocol.Touch) {
+		if h := &k.d.Hold; h.Phase == protocol.Held && !h.Failing {
+			a.err = nil // a conflict with the renewal itself counts, too
+		}
+		tr.renewed(Renewal{Took: env.Now.Sub(a.sent), Left: max(until.Sub(env.Now), 0), Err: a.err})
+	}
+}
+
 // send carries out a request in a goroutine of its own, so that the end of validity is noticed
 // before the answer comes.
 func (k *keeper) send(act protocol.Action) chan answer {
 	c := make(chan answer, 2) // late, and what came of it
-	go func() {               // ends with k.ctx, and run waits for its answer
+	sent := k.l.m.clk.Now()
+	go func() { // ends with k.ctx, and run waits for its answer
 		rec, err := k.l.m.run.Request(k.ctx, act, func() { c <- answer{late: true} })
-		c <- answer{act: act, rec: rec, err: err}
+		c <- answer{act: act, rec: rec, err: err, sent: sent}
 	}()
 	return c
 }

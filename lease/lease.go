@@ -39,14 +39,15 @@ type Lease struct {
 }
 
 // newLease makes a lease of a hold that was just acquired.
-func (m *Manager) newLease(d *drive.Driver, s *Session) *Lease {
+func (m *Manager) newLease(d *drive.Driver, s *Session, tr *TermTrace) *Lease {
 	l := &Lease{m: m, s: s, key: d.Hold.Key, token: d.Hold.Term.Token}
 	d.Begin(&l.term, s.term())
 	if s != nil { // a session may have very many: under 1 KiB each
 		l.kept = drive.Kept(d.Hold.Term)
 	}
 	var left time.Duration
-	if l.events.passes = m.events.admit(); l.events.passes { // nobody else can look yet
+	l.events.passes, l.events.trace = m.events.admit(), tr
+	if l.events.passes || tr != nil { // nobody else can look yet
 		left = l.Left()
 	}
 	l.emit(StateHeld, left, nil)
@@ -242,6 +243,7 @@ func (l *Lease) leave(ctx context.Context, e protocol.Exit) error {
 		return l.leaveErr
 	}
 	defer close(l.left)
+	ctx, traced := l.events.trace.leaves(ctx, e.To)
 	d, env := drive.Leave(program{l}, e)
 	err := l.m.run.Finish(context.WithoutCancel(ctx), d, env)
 	l.m.settle(d, l.s)
@@ -253,6 +255,7 @@ func (l *Lease) leave(ctx context.Context, e protocol.Exit) error {
 		err = &LostError{Name: l.key, Token: l.token, Cause: CauseTaken, Err: err}
 	}
 	l.leaveErr = err
+	traced(err)
 	return err
 }
 

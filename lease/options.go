@@ -89,6 +89,9 @@ type Options struct {
 	// exception: the manager's Close waits for it. An OnEvent that never returns keeps all later
 	// events in memory.
 	OnEvent func(Event)
+
+	// Trace, if set, has the hooks of telemetry; package leaseotel makes them.
+	Trace *Trace
 }
 
 // maxInfo bounds Info, so that a record with its history and a primitive's data stays within

@@ -67,15 +67,15 @@ type Session struct {
 // OpenSession starts a session: one write now, and one every TTL/3 while the session is open. It
 // blocks until the store has answered or ctx is done.
 func (m *Manager) OpenSession(ctx context.Context) (*Session, error) {
-	d, err := m.makeSession(ctx)
+	d, tr, err := m.makeSession(ctx)
 	for errors.Is(err, store.ErrConflict) { // the record was made too slowly to count, and is not made twice
-		d, err = m.makeSession(ctx)
+		d, tr, err = m.makeSession(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open a session: %w", err)
 	}
 	s := &Session{}
-	s.hold = m.newLease(d, nil)
+	s.hold = m.newLease(d, nil, tr)
 	s.hold.onEnd = s.end
 	if err := s.hold.keep(d, s.told); err != nil {
 		return nil, fmt.Errorf("open a session: %w", err)
@@ -85,9 +85,14 @@ func (m *Manager) OpenSession(ctx context.Context) (*Session, error) {
 
 // makeSession writes the record of a new session. Its key comes from the kernel, as a nonce does:
 // no clone of this process makes another one under it.
-func (m *Manager) makeSession(ctx context.Context) (*drive.Driver, error) {
-	d := drive.Open(keyspace.SessionKey(m.owner, drive.Nonce()), m.claim(nil), m.timing)
-	return &d, m.pursue(ctx, &d, nil, nil)
+func (m *Manager) makeSession(ctx context.Context) (*drive.Driver, *TermTrace, error) {
+	key := keyspace.SessionKey(m.owner, drive.Nonce())
+	ctx, tr := m.traceAcquire(ctx, Acquisition{Name: key, Session: true})
+	claim := m.claim(nil)
+	claim.Info = tr.info(claim.Info)
+	d := drive.Open(key, claim, m.timing)
+	before, err := m.pursue(ctx, &d, want{trace: tr})
+	return &d, tr.outcome(&d, before, err), err
 }
 
 // Acquire is [Manager.Acquire] for a lease that the session keeps. It returns the session's

@@ -57,6 +57,11 @@ const (
 	InterventionNotice Intervention = "notice"
 )
 
+// InfoTraceParent is the key in [Record.Info] of the W3C traceparent of the acquisition that made
+// the term. A record keeps that entry when its holder frees the name or hands it over, up to 128
+// bytes, so that the next term can link to the trace. It decides nothing.
+const InfoTraceParent = "traceparent"
+
 // Term is one ended term of ownership, human-readable.
 type Term struct {
 	Owner string      // who held the name

@@ -46,7 +46,12 @@ func root(a *cli.App, args []string) *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			switch version, _ := cmd.Flags().GetBool("version"); {
+			case version && len(args) > 0:
+				return cli.Usage("--version %s: want nothing else with it", args[0])
+			case version:
+				return showVersion(cmd)
+			case len(args) == 0:
 				return cmd.Help()
 			}
 			return unknownCommand(cmd, args)
@@ -56,6 +61,7 @@ func root(a *cli.App, args []string) *cobra.Command {
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(cmd, args, err) })
+	root.Flags().Bool("version", false, "show the version of this program, as the command version does")
 	for _, name := range cli.Everywhere {
 		a.Flag(root.PersistentFlags(), name)
 	}
@@ -71,6 +77,15 @@ func root(a *cli.App, args []string) *cobra.Command {
 	root.SetHelpCommandGroupID(setUp)
 	root.SetCompletionCommandGroupID(setUp)
 	return root
+}
+
+// showVersion runs the command of that name.
+func showVersion(root *cobra.Command) error {
+	version, _, err := root.Find([]string{"version"})
+	if err != nil {
+		return err
+	}
+	return version.RunE(version, nil)
 }
 
 // unknownCommand explains a first argument that is no command.

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/durations"
 )
 
 // Seconds is a duration as it is written in JSON: a number of seconds. A string such as "1m30s" is
@@ -50,9 +52,9 @@ func ParseSeconds(text string) (s Seconds, err error) {
 }
 
 func (s *Seconds) parse(word string) error {
-	d, err := time.ParseDuration(word)
+	d, err := durations.Parse(word)
 	if err != nil {
-		return fmt.Errorf(`%.40q: want a number of seconds, or a duration such as "1m30s"`, word)
+		return fmt.Errorf(`%.40q: want a number of seconds, or a duration such as "1m30s" or "30d"`, word)
 	}
 	*s = Seconds(d)
 	return nil

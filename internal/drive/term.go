@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -99,7 +100,7 @@ const (
 // Kept returns what is kept of the record of a term that a session keeps, so that it can be
 // resumed.
 func Kept(rec store.Record) store.Record {
-	rec.Info = nil // a session may have very many leases, and nothing needs it
+	rec.Info = protocol.TraceOf(rec.Info) // a session may have very many leases, and nothing needs the rest
 	if len(rec.Past) > keptPast || len(rec.Data) > keptData {
 		rec.Past, rec.Data, rec.Version = nil, nil, "" // read again by the release
 	}

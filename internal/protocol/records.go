@@ -70,6 +70,7 @@ func Freed(rec store.Record, why string, wall time.Time, nonce string) store.Rec
 	}
 	free := store.Record{
 		Key: rec.Key, Version: rec.Version, Token: rec.Token, Kind: rec.Kind, Data: rec.Data, Past: ended(rec, why, wall), Nonce: nonce,
+		Info: TraceOf(rec.Info),
 	}
 	if rec.Intervention == store.InterventionHandedOver {
 		free.Past = rec.Past // the successor's term never began
@@ -86,7 +87,21 @@ func HandedOver(rec store.Record, to string, ttl time.Duration, wall time.Time, 
 	return store.Record{
 		Key: rec.Key, Version: rec.Version, Kind: rec.Kind, Data: rec.Data, Past: ended(rec, WhyHanded+" to "+to, wall),
 		Owner: to, Token: token, TTL: ttl, Acquired: wall, Intervention: store.InterventionHandedOver, Note: rec.Owner, Nonce: nonce,
+		Info: TraceOf(rec.Info),
 	}, nil
+}
+
+// MaxTraceParent bounds the trace parent that outlives its term: programs choose it, and the record
+// of a free name is kept for long.
+const MaxTraceParent = 128
+
+// TraceOf returns what of a term's info outlives the term: its trace parent, or nil.
+func TraceOf(info map[string]string) map[string]string {
+	parent := info[store.InfoTraceParent]
+	if parent == "" || len(parent) > MaxTraceParent {
+		return nil
+	}
+	return map[string]string{store.InfoTraceParent: parent}
 }
 
 // Broken returns rec with an operator's mark: its holder can't renew it any more, and grace is how

@@ -158,6 +158,10 @@ func filePath(rest string) (string, error) {
 }
 
 func openFile(ctx context.Context, path string, opts Options) (store.Store, error) {
+	dir := filepath.Dir(path)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !opts.CreateDir {
+		return nil, fmt.Errorf("%s: the folder %s doesn't exist: make it with mkdir -p %s, or is the path right?", path, dir, quoted(dir))
+	}
 	if opts.MustExist {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%s: there is no such file: `leasehold run` makes it when it first holds a name; is the path right?", path)
@@ -168,6 +172,14 @@ func openFile(ctx context.Context, path string, opts Options) (store.Store, erro
 		return nil, err // a nil *file.Store would make a store that isn't nil
 	}
 	return st, nil
+}
+
+// quoted returns a path as a shell reads it.
+func quoted(path string) string {
+	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+") == "" {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // StateDir returns Leasehold's folder in the user's state directory. It returns an error if there

@@ -91,7 +91,7 @@ func TestOpen(t *testing.T) {
 	if _, err := u.Open(t.Context(), Options{}); err == nil {
 		t.Error("opened in a folder that is missing")
 	}
-	if _, err := u.Open(t.Context(), Options{MustExist: true}); err == nil || !strings.Contains(err.Error(), "no such file") {
+	if _, err := u.Open(t.Context(), Options{MustExist: true}); err == nil || !strings.Contains(err.Error(), "doesn't exist: make it with mkdir -p") {
 		t.Errorf("%v", err)
 	}
 	st, err := u.Open(t.Context(), Options{CreateDir: true})

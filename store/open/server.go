@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/durations"
 )
 
 // server is the URL of a store behind a server: //[user[:password]@]host[:port][,host[:port]…][/path][?param=value&…],
@@ -114,8 +116,11 @@ func (s server) duration(name string, otherwise time.Duration) (time.Duration, e
 	if !ok {
 		return otherwise, nil
 	}
-	d, err := time.ParseDuration(v)
-	if err != nil || d < 0 {
+	d, err := durations.Parse(v)
+	if err != nil {
+		return 0, fmt.Errorf("parameter %s=%q: %w", name, v, err)
+	}
+	if d < 0 {
 		return 0, fmt.Errorf("parameter %s=%q: want a duration such as 5s", name, v)
 	}
 	return d, nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestParseServer(t *testing.T) {
@@ -87,6 +88,21 @@ func TestRedact(t *testing.T) {
 	} {
 		if got := Redact(url); got != want {
 			t.Errorf("%s: %s, want %s", url, got, want)
+		}
+	}
+}
+
+// A parameter that is a duration is read as the command's flags are.
+func TestParametersAreDurations(t *testing.T) {
+	for text, want := range map[string]time.Duration{"5s": 5 * time.Second, "1y": 8760 * time.Hour, "30d": 720 * time.Hour, "0": 0} {
+		s := server{params: map[string]string{"age": text}}
+		if got, err := s.duration("age", time.Minute); err != nil || got != want {
+			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]string{"5": `parameter age="5": want a duration such as 5s: a number needs a unit`, "-5s": "want a duration such as 5s", "": "want a duration"} {
+		if got, err := (server{params: map[string]string{"age": text}}).duration("age", 0); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, %v; want an error with %q", text, got, err, want)
 		}
 	}
 }

@@ -110,6 +110,7 @@ var Table = []Row{
 		Dir: "internal/kinds", Floor: F0, May: []string{"store", "store/driver"},
 		Why: "it tells who uses a name from its records, for the rules",
 	},
+	{Dir: "internal/durations", Floor: F0, Only: []string{"std"}, Why: "a duration is written alike in flags, settings, URLs of stores and JSON"},
 	{Dir: "internal/wanted", Floor: F0, May: []string{"store"}, Why: "how primitives acquire a name, of which package lease shows less"},
 	{Dir: "internal/keyspace", Floor: F0, May: []string{"store", "store/driver"}, Why: "what a name may be is one rule, from the driver of leases up to the command"},
 
@@ -178,6 +179,7 @@ var Table = []Row{
 		Why: "what is known of a folder, a file and a file system comes through x/sys; it holds nothing itself, and the watch of sessions needs it",
 	},
 	{Dir: "lease", Floor: F2, Never: holds, Why: "one driver of holds, which the simulator runs, too"},
+	{Dir: "lease/leaseotel", Floor: F3, Libs: []string{"go.opentelemetry.io/otel"}, Why: "telemetry of OpenTelemetry, whose module only its users get"},
 
 	{Dir: "internal/lessor", Floor: F3, Never: holds, Why: "one driver of holds, which the simulator runs, too"},
 	{

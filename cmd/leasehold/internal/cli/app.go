@@ -137,7 +137,7 @@ func (a *App) OpenAgain(ctx context.Context, say func(format string, args ...any
 
 // WithStoreAgain is WithStore that waits for a store that doesn't answer.
 func (a *App) WithStoreAgain(ctx context.Context, say func(format string, args ...any), f func(store.Store) error) error {
-	st, err := a.OpenAgain(ctx, say, func() { say(SlowStore) })
+	st, err := a.OpenAgain(ctx, say, func() { say("%s", a.Slow()) })
 	if err != nil {
 		return err
 	}
@@ -237,8 +237,20 @@ func WhoAmI() string {
 // just takes its time.
 const Patience = time.Second
 
-// SlowStore is said when opening the store takes long and no reason is known yet.
-const SlowStore = "waiting for the store: another process holds its lock, or it is slow"
+// SlowStore is said when opening a file takes long and no reason is known yet. SlowServer is said of
+// another store: a server has no lock that a process could hold.
+const (
+	SlowStore  = "waiting for the store: another process holds its lock, or it is slow"
+	SlowServer = "waiting for the store: no server has answered yet"
+)
+
+// Slow returns what is said when opening the store takes long.
+func (a *App) Slow() string {
+	if url, _, err := a.StoreURL(); err == nil && url.Scheme.Name != "file" {
+		return SlowServer
+	}
+	return SlowStore
+}
 
 // Output returns the form of output that is set.
 func (a *App) Output() string { return a.Values.Get("output") }

@@ -76,6 +76,7 @@ func (h *hangup) on(sig os.Signal) bool {
 func interruptible(ctx context.Context, h *hangup) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	c := make(chan os.Signal, 1)
+	keepQuitIgnored()
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		if !signal.Ignored(sig) { // as nohup does
 			signal.Notify(c, sig)
@@ -102,6 +103,16 @@ func interruptible(ctx context.Context, h *hangup) (context.Context, func()) {
 		close(stop)
 		<-ended
 		cancel(nil)
+	}
+}
+
+// keepQuitIgnored ignores SIGQUIT, here and in what is started, if SIGINT was ignored when the
+// program began. A shell without job control has both ignored by what it runs in the background. Go
+// leaves an ignored SIGINT alone, but takes SIGQUIT over before any code of ours runs, and tells
+// nobody what it was.
+func keepQuitIgnored() {
+	if signal.Ignored(syscall.SIGINT) {
+		signal.Ignore(syscall.SIGQUIT)
 	}
 }
 

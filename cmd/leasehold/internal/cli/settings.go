@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
+	"github.com/leasehold/leasehold/internal/durations"
 	"github.com/leasehold/leasehold/store/open"
 )
 
@@ -43,7 +44,7 @@ func Settings() []config.Setting {
 func completed(values config.Values) config.Values {
 	for i, v := range values {
 		if v.Setting.Name == "kill-after" && v.Text == "" {
-			ttl, _ := time.ParseDuration(values.Get("ttl")) // checked before
+			ttl, _ := durations.Parse(values.Get("ttl")) // checked before
 			values[i].Text = supervise.Timing{TTL: ttl}.WithDefaults().KillAfter.String()
 		}
 	}
@@ -80,19 +81,23 @@ func (a *App) Flag(flags *pflag.FlagSet, name string) {
 
 // Duration returns a setting that has been checked to be one.
 func (a *App) Duration(name string) time.Duration {
-	d, _ := time.ParseDuration(a.Values.Get(name))
+	d, _ := durations.Parse(a.Values.Get(name))
 	return d
 }
 
 func checkDuration(v string) error {
-	if d, err := time.ParseDuration(v); err != nil || d < 0 {
+	d, err := durations.Parse(v)
+	if err != nil {
+		return fmt.Errorf("%q: %w", v, err)
+	}
+	if d < 0 {
 		return fmt.Errorf("%q: want a duration such as 20s or 1m30s", v)
 	}
 	return nil
 }
 
 func checkTTL(v string) error {
-	if d, err := time.ParseDuration(v); err == nil && d == 0 { // each part would take it for a default of its own
+	if d, err := durations.Parse(v); err == nil && d == 0 { // each part would take it for a default of its own
 		return fmt.Errorf("%q: want a duration above 0, such as 20s or 1m30s", v)
 	}
 	return checkDuration(v)

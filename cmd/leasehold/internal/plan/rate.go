@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/durations"
 )
 
 // Rate is how often something happens, as people write it: "1/day", "2/year", "1/36h"; "0" is
@@ -33,7 +35,7 @@ func ParseRate(s string) (Rate, error) {
 	per = strings.TrimSpace(per)
 	unit, known := units[per]
 	if !known {
-		if unit, err = time.ParseDuration(per); err != nil || unit <= 0 {
+		if unit, err = durations.Parse(per); err != nil || unit <= 0 {
 			return Rate{}, fmt.Errorf("%q: %q is no time: want second, minute, hour, day, week, month, year, or a duration such as 36h", s, per)
 		}
 	}

@@ -77,7 +77,7 @@ func (a *app) standbyStatusCommand() *cobra.Command {
 		},
 	}
 	o.add(cmd)
-	cmd.Flags().DurationVar(&wait, "wait", wait, "how long instances have to answer: by default 3s, and the time in which they look at a table")
+	cli.DurationVar(cmd.Flags(), &wait, "wait", wait, "how long instances have to answer: by default 3s, and the time in which they look at a table")
 	a.Flag(cmd.Flags(), "output")
 	return cmd
 }
@@ -176,7 +176,7 @@ func (a *app) switchoverCommand() *cobra.Command {
 	}
 	o.add(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "podIdentifier of the instance that is to be active")
-	cmd.Flags().DurationVar(&wait, "wait", wait, "how long it may take")
+	cli.DurationVar(cmd.Flags(), &wait, "wait", wait, "how long it may take")
 	return cmd
 }
 

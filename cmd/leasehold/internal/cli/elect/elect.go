@@ -23,6 +23,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/durations"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -90,8 +91,8 @@ func (a *app) electCommand() *cobra.Command {
 	f.StringVar(&o.failBack, "fail-back", o.failBack, "give way to a candidate that is preferred: once it has been there for a duration, when-idle (see --idle-if), or never")
 	f.StringVar(&o.idleIf, "idle-if", "", "command for the shell that exits with 0 while the active one may be stopped; asked while a candidate is preferred")
 	f.StringVar(&o.eligibleIf, "eligible-if", "", "command for the shell that exits with 0 while this candidate may lead; asked every third of the TTL (default: it always may)")
-	f.DurationVar(&o.minHold, "min-hold", 0, "how long to lead at least before giving way to a candidate that is preferred")
-	f.DurationVar(&o.drain, "drain", o.drain, "how long a command has from SIGTERM to SIGKILL when there is no hurry")
+	cli.DurationVar(f, &o.minHold, "min-hold", 0, "how long to lead at least before giving way to a candidate that is preferred")
+	cli.DurationVar(f, &o.drain, "drain", o.drain, "how long a command has from SIGTERM to SIGKILL when there is no hurry")
 	f.StringVar(&o.onExit, "on-exit", o.onExit, "when the active command ends by itself: rejoin after a pause, or exit with its code")
 	f.StringArrayVar(&o.info, "info", nil, "KEY=VALUE for people to see; may be repeated")
 	for _, name := range []string{"ttl", "kill-after", "contain", "as", "keys"} {
@@ -166,7 +167,7 @@ func (e *elector) check(argv []string) (err error) {
 	o := e.opts
 	e.rules = election.Options{Name: e.a.Values.Get("as"), Priority: o.priority, Zone: o.zone, Zones: o.zones, MinHold: o.minHold}
 	if o.failBack != failBackNever && o.failBack != failBackIdle {
-		d, err := time.ParseDuration(o.failBack)
+		d, err := durations.Parse(o.failBack)
 		if err != nil || d <= 0 {
 			return cli.Usage("--fail-back %q: want never, when-idle, or a duration such as 5m", o.failBack)
 		}

@@ -74,9 +74,9 @@ func (a *app) gateCommand() *cobra.Command {
 	f.StringArrayVar(&o.reads, "read", nil, "'METHOD /path' of requests that change nothing though their method may; may be repeated")
 	f.StringArrayVar(&o.writes, "write", nil, "'METHOD /path' of requests that change something though their method doesn't say so; may be repeated")
 	f.BoolVar(&o.kubernetes, "kubernetes", false, "the program is a Kubernetes API server: know its requests, and answer as it does")
-	f.DurationVar(&o.minLeft, "min-left", time.Second, "how much of the term has to be left when a write is forwarded")
-	f.DurationVar(&o.drain, "drain", 5*time.Second, "how long writes under way have to end when the gate closes, as far as the term lasts")
-	f.DurationVar(&o.stall, "stall", time.Minute, "how long a client may neither send nor read in the middle of a request")
+	cli.DurationVar(f, &o.minLeft, "min-left", time.Second, "how much of the term has to be left when a write is forwarded")
+	cli.DurationVar(f, &o.drain, "drain", 5*time.Second, "how long writes under way have to end when the gate closes, as far as the term lasts")
+	cli.DurationVar(f, &o.stall, "stall", time.Minute, "how long a client may neither send nor read in the middle of a request")
 	for _, name := range []string{"ttl", "as", "keys"} {
 		a.Flag(f, name)
 	}

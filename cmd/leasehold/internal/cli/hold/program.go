@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"slices"
@@ -42,7 +43,41 @@ const (
 	EnvHolder = "LEASEHOLD_HOLDER"
 	EnvStore  = "LEASEHOLD_STORE"
 	EnvSlot   = "LEASEHOLD_SLOT"
+	EnvAbove  = "LEASEHOLD_ABOVE" // the holders that started the one of EnvHolder
 )
+
+// maxAbove bounds how many holders above are told to CMD, the nearest first.
+const maxAbove = 16
+
+// Above returns the holders under which this program was started, the nearest first. They wait for
+// its end.
+func Above() (all []string) {
+	if own := os.Getenv(EnvHolder); own != "" {
+		all = append(all, own)
+	}
+	for part := range strings.FieldsSeq(os.Getenv(EnvAbove)) {
+		if holder, err := url.QueryUnescape(part); err == nil {
+			all = append(all, holder)
+		}
+	}
+	return all[:min(len(all), maxAbove)]
+}
+
+// InTheWay reports whether a name can't become free before this program ends: a holder that started
+// this program has it. Who wants the whole name waits for all of its holders, who wants a share for
+// one of them.
+func InTheWay(h *lease.HeldError, whole bool) bool {
+	above := Above()
+	holders := []string{h.Holder}
+	if shares := new(lock.HeldError); errors.As(h, &shares) {
+		holders = shares.Holders
+	}
+	isAbove := func(holder string) bool { return slices.Contains(above, holder) }
+	if whole {
+		return slices.ContainsFunc(holders, isAbove)
+	}
+	return len(holders) > 0 && !slices.ContainsFunc(holders, func(holder string) bool { return !isAbove(holder) })
+}
 
 // HolderInfo is what people see of a hold under which command runs, with the pairs of --info.
 func HolderInfo(command string, pairs []string) (map[string]string, error) {
@@ -121,6 +156,13 @@ func Environment(own []string, drop ...string) []string {
 	for _, pair := range own {
 		name, _, _ := strings.Cut(pair, "=")
 		drop = append(drop, name)
+	}
+	above := Above()
+	for i, holder := range above {
+		above[i] = url.QueryEscape(holder)
+	}
+	if len(above) > 0 {
+		own, drop = append(slices.Clone(own), EnvAbove+"="+strings.Join(above, " ")), append(drop, EnvAbove)
 	}
 	var env []string
 	for _, pair := range os.Environ() {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -207,9 +206,6 @@ func (w *Words) WaitFor(h *lease.HeldError) {
 	w.mu.Lock()
 	w.holder = h
 	w.mu.Unlock()
-	if h.Holder == os.Getenv(EnvHolder) {
-		w.Warn("%s is held by the very command that started this one, which may wait for ever", w.name)
-	}
 	if !w.live {
 		now := w.a.Clock.Wall()
 		w.Say("waiting for %s: held by %s since %s (%s)", w.name, h.Holder, output.At(h.Since, now), output.Ago(h.Since, now))
@@ -231,7 +227,7 @@ func (w *Words) WaitForAny(text string) {
 // says so.
 func (w *Words) WaitForStore() {
 	if !w.live {
-		w.Say(cli.SlowStore)
+		w.Say("%s", w.a.Slow())
 	}
 }
 

@@ -82,9 +82,9 @@ func (a *app) idAssignCommand() *cobra.Command {
 	f.StringVar(&o.value, "value", "", "assign this value, and no other (without CMD)")
 	f.StringVar(&layout, "layout", "", "of which layout the ids are that are made with the values, by name or as a specification")
 	_ = cmd.RegisterFlagCompletionFunc("layout", completeLayouts)
-	f.DurationVar(&o.window, "window", 0, "how far ahead of now ids that are made with the value may be (default: with CMD its --ttl, else 2m0s)")
+	cli.DurationVar(f, &o.window, "window", 0, "how far ahead of now ids that are made with the value may be (default: with CMD its --ttl, else 2m0s)")
 	f.BoolVarP(&o.NoWait, "no-wait", "n", false, "don't wait for a value (with CMD)")
-	f.DurationVarP(&o.Wait, "wait", "w", 0, "how long to wait for a value at most (with CMD; default: until one is free)")
+	cli.DurationVarP(f, &o.Wait, "wait", "w", 0, "how long to wait for a value at most (with CMD; default: until one is free)")
 	f.StringArrayVar(&o.Info, "info", nil, "KEY=VALUE for people to see; may be repeated")
 	f.BoolVar(&o.Restart, "restart", false, "after a loss, claim a value again and run CMD again")
 	for _, name := range []string{"ttl", "kill-after", "contain", "conflict-exit-code", "keys", "output"} {

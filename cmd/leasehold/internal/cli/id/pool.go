@@ -112,7 +112,7 @@ func (a *app) idPruneCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&path, "from-json", "", "the machines that are there")
-	f.DurationVar(&o.Idle, "idle", o.Idle, "leave values that were assigned within this time")
+	cli.DurationVar(f, &o.Idle, "idle", o.Idle, "leave values that were assigned within this time")
 	f.BoolVarP(&o.DryRun, "dry-run", "n", false, "change nothing, and write what would be freed")
 	a.Flag(f, "output")
 	return cmd

@@ -54,7 +54,7 @@ func (a *app) idResetCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.DurationVar(&o.ahead, "ahead", 2*time.Minute, "leave values alone that begin within this time from now")
+	cli.DurationVar(f, &o.ahead, "ahead", 2*time.Minute, "leave values alone that begin within this time from now")
 	f.BoolVarP(&o.yes, "yes", "y", false, "don't ask")
 	return cmd
 }

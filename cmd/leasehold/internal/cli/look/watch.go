@@ -45,7 +45,7 @@ func (a *app) watchCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "also names that begin with a dot")
-	cmd.Flags().DurationVar(&every, "every", every, "without NAME: the pause between two looks")
+	cli.DurationVar(cmd.Flags(), &every, "every", every, "without NAME: the pause between two looks")
 	a.Flag(cmd.Flags(), "output")
 	return cmd
 }

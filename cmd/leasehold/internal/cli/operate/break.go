@@ -56,9 +56,9 @@ func (a *app) breakCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&text, "token", "", "the token of the term to end, as leasehold show NAME prints it")
-	f.DurationVar(&b.in, "in", 0, "count down before")
+	cli.DurationVar(f, &b.in, "in", 0, "count down before")
 	f.StringVar(&b.reason, "reason", "", "why, for the holder and the history")
-	f.DurationVar(&b.grace, "grace", 0, "how long others leave the name to a holder that doesn't let go (default: its TTL, which is safe)")
+	cli.DurationVar(f, &b.grace, "grace", 0, "how long others leave the name to a holder that doesn't let go (default: its TTL, which is safe)")
 	f.BoolVarP(&b.yes, "yes", "y", false, "don't ask")
 	return cmd
 }

@@ -66,7 +66,7 @@ func (a *app) handoffCommand() *cobra.Command {
 	f.StringVar(&h.to, "to", "", "the candidate that is to lead")
 	f.BoolVar(&h.anyone, "any", false, "let the first candidate to take the name lead")
 	f.StringVar(&h.reason, "reason", "", "why, for the leader's words")
-	f.DurationVarP(&h.wait, "wait", "w", h.wait, "how long it may take")
+	cli.DurationVarP(f, &h.wait, "wait", "w", h.wait, "how long it may take")
 	f.BoolVarP(&noWait, "no-wait", "n", false, "don't wait for it")
 	_ = cmd.RegisterFlagCompletionFunc("to", a.completeCandidates)
 	return cmd

@@ -58,8 +58,8 @@ func (a *app) pauseCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&p.Reason, "reason", "", "why, for people")
 	f.StringVar(&p.ID, "replace", "", "the `ID` of the pause to replace, as leasehold show NAME prints it")
-	f.DurationVar(&length, "for", 0, "how long it lasts (default: until leasehold resume)")
-	f.DurationVarP(&wait, "wait", "w", wait, "how long it may take until nobody leads")
+	cli.DurationVar(f, &length, "for", 0, "how long it lasts (default: until leasehold resume)")
+	cli.DurationVarP(f, &wait, "wait", "w", wait, "how long it may take until nobody leads")
 	f.BoolVarP(&noWait, "no-wait", "n", false, "don't wait until nobody leads")
 	return cmd
 }

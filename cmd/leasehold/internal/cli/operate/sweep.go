@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/durations"
 	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -39,7 +38,7 @@ func (a *app) sweepCommand() *cobra.Command {
 			"  leasehold sweep --older-than 90d --prefix build/",
 		Args: cli.Want(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.OlderThan, err = parseAge(older); err != nil || o.OlderThan < sweep.LeastOlderThan {
+			if o.OlderThan, err = durations.Parse(older); err != nil || o.OlderThan < sweep.LeastOlderThan {
 				return cli.Usage("--older-than %q: want a duration of an hour at least, such as 30d or 12h: with a clock that is behind by more, a name "+
 					"that was deleted would get a lower token than before", older)
 			}
@@ -58,20 +57,10 @@ func (a *app) sweepCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&older, "older-than", older, "for how long a name has to have been free: 30d, 12h; an hour at least")
 	f.StringVar(&o.Prefix, "prefix", "", "only names that begin with this, and no sessions")
-	f.DurationVar(&o.Observe, "observe", o.Observe, "how long to watch what is held at most, to see who is gone")
+	cli.DurationVar(f, &o.Observe, "observe", o.Observe, "how long to watch what is held at most, to see who is gone")
 	f.BoolVarP(&o.DryRun, "dry-run", "n", false, "change nothing, and say what would be done")
 	a.Flag(f, "output")
 	return cmd
-}
-
-// parseAge is [time.ParseDuration] with days.
-func parseAge(text string) (time.Duration, error) {
-	days, found := strings.CutSuffix(text, "d")
-	if !found {
-		return time.ParseDuration(text)
-	}
-	n, err := strconv.ParseUint(days, 10, 16)
-	return time.Duration(n) * 24 * time.Hour, err
 }
 
 func (a *app) sweep(ctx context.Context, st store.Store, o sweep.Options) error {

@@ -64,7 +64,7 @@ func (a *app) benchCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntSliceVar(&callers, "callers", callers, "how many callers at a time, one row each")
-	cmd.Flags().DurationVar(&length, "for", length, "how long each row is measured")
+	cli.DurationVar(cmd.Flags(), &length, "for", length, "how long each row is measured")
 	a.Flag(cmd.Flags(), "output")
 	return cmd
 }

@@ -49,7 +49,7 @@ func (a *app) costCommand() *cobra.Command {
 	flags.IntVar(&setup.Sessions, "sessions", setup.Sessions, "over how many sessions they are spread; 0: each renews itself")
 	flags.Float64Var(&setup.Renewals, "renewals", setup.Renewals, "how often in a TTL a session, or a lease, is renewed")
 	flags.IntVar(&setup.Waiters, "waiters", 0, "how many wait, each for a name of its own or in a process of its own")
-	flags.DurationVar(&setup.PollMax, "poll", time.Second, "the longest pause between two looks of a waiter")
+	cli.DurationVar(flags, &setup.PollMax, "poll", time.Second, "the longest pause between two looks of a waiter")
 	flags.Float64Var(&setup.Handovers, "handovers", 0, "how often a lease changes hands in a month")
 	flags.IntVar(&setup.RowBytes, "row-bytes", setup.RowBytes, "size of a row")
 	flags.IntVar(&setup.Regions, "regions", setup.Regions, "replicas of a global table, each of which pays for every write")

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -54,6 +55,7 @@ type Job struct {
 	url    string
 	st     store.Store
 	m      *lease.Manager
+	giveUp atomic.Pointer[context.CancelCauseFunc] // ends the wait for the name, while there is one
 
 	key    string                              // of the lease, if it is known before it is taken
 	Holder string                              // becomes part of the holder's id
@@ -93,7 +95,7 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVarP(&o.NoWait, "no-wait", "n", false, "don't wait for NAME")
-	f.DurationVarP(&o.Wait, "wait", "w", 0, "how long to wait for NAME at most (default: until it is free)")
+	cli.DurationVarP(f, &o.Wait, "wait", "w", 0, "how long to wait for NAME at most (default: until it is free)")
 	f.StringArrayVar(&o.Info, "info", nil, "KEY=VALUE for people to see; may be repeated")
 	f.BoolVar(&o.Restart, "restart", false, "after a loss, wait for NAME again and run CMD again")
 	o.sharing.add(f)
@@ -148,7 +150,7 @@ func (j *Job) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, j.st.Close()) }()
 	j.m, err = lease.NewManager(j.st, lease.Options{
 		TTL: j.Timing.TTL, Renew: j.Timing.Renew(), Name: j.Holder, Info: j.info, Clock: j.App.Clock,
-		OnWait: j.Words.WaitFor, OnRetry: j.Words.Retry, OnEvent: j.Words.Event, Sightings: j.App.Sightings(),
+		OnWait: j.waiting, OnRetry: j.Words.Retry, OnEvent: j.Words.Event, Sightings: j.App.Sightings(),
 	})
 	if err != nil {
 		return cli.Exit(cli.ExitUsage, err)
@@ -281,8 +283,11 @@ func (j *Job) acquire(ctx context.Context) (Hold, error) {
 	}
 	j.Words.StartWait()
 	defer j.Words.EndWait()
-	wait, cancel := j.limited(ctx)
+	limited, cancel := j.limited(ctx)
 	defer cancel()
+	wait, giveUp := context.WithCancelCause(limited)
+	defer giveUp(nil)
+	j.giveUp.Store(&giveUp)
 	h, err := j.Taking(wait)
 	if err == nil {
 		return h, nil
@@ -292,6 +297,19 @@ func (j *Job) acquire(ctx context.Context) (Hold, error) {
 		return nil, err
 	}
 	return nil, j.refusal(ctx, err)
+}
+
+// errAbove is the cause of a wait that would never end.
+var errAbove = errors.New("a command that started this one holds the name")
+
+// waiting is told whom the acquisition waits for. It ends a wait for a holder that itself waits for
+// this program.
+func (j *Job) waiting(h *lease.HeldError) {
+	if giveUp := j.giveUp.Load(); giveUp != nil && j.key != "" && hold.InTheWay(h, j.Opts.whole()) {
+		(*giveUp)(errAbove)
+		return
+	}
+	j.Words.WaitFor(h)
 }
 
 // withdraw frees a name that an acquisition given up halfway may have left behind.
@@ -319,7 +337,7 @@ func (j *Job) refusal(ctx context.Context, err error) error {
 	}
 	var held *lease.HeldError
 	if shared := new(lock.HeldError); !errors.As(err, &held) && errors.As(err, &shared) {
-		return cli.Exit(code, fmt.Errorf("%s is %s", j.Name, hold.ShareHeld(shared)))
+		return cli.Exit(code, j.above(&lease.HeldError{Err: shared}, fmt.Errorf("%s is %s", j.Name, hold.ShareHeld(shared))))
 	}
 	if full := new(identity.ExhaustedError); held == nil && errors.As(err, &full) {
 		return cli.Exit(code, full)
@@ -329,10 +347,18 @@ func (j *Job) refusal(ctx context.Context, err error) error {
 	}
 	now := j.App.Clock.Wall()
 	why := fmt.Errorf("%s is held by %s since %s (%s)", j.Name, held.Holder, output.At(held.Since, now), output.Ago(held.Since, now))
-	if held.Holder == os.Getenv(hold.EnvHolder) {
-		why = fmt.Errorf("%w: the very command that started this one", why)
+	if shared := new(lock.HeldError); errors.As(held, &shared) {
+		why = fmt.Errorf("%s is %s", j.Name, hold.ShareHeld(shared))
 	}
-	return cli.Exit(code, why)
+	return cli.Exit(code, j.above(held, why))
+}
+
+// above adds to why the name is held that its holder started this program, and what to do.
+func (j *Job) above(held *lease.HeldError, why error) error {
+	if j.key == "" || !hold.InTheWay(held, j.Opts.whole()) {
+		return why
+	}
+	return fmt.Errorf("%w: the very command that started this one, which waits for it to end: use another name here", why)
 }
 
 func (j *Job) release(h Hold) error {

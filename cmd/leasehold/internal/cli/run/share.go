@@ -141,6 +141,9 @@ func (s sharing) way() way {
 	return asLease
 }
 
+// whole reports whether the name is wanted as a whole, and not beside others.
+func (s sharing) whole() bool { w := s.way(); return w != asReader && w != asSlot }
+
 func (j *Job) takeBy(ctx context.Context, w way) (Hold, error) {
 	if w == asLease {
 		l, err := j.takeLease(ctx)
