@@ -120,7 +120,8 @@ func (r *release) layer(exe string) ([]byte, error) {
 	put("etc/ssl/certs/ca-certificates.crt", 0o644, authorities.Bytes())
 	put("usr/share/zoneinfo.zip", 0o644, zones)
 	put("usr/bin/leasehold", 0o755, program)
-	return buffer.Bytes(), errors.Join(err, w.Close())
+	err = errors.Join(err, w.Close()) // which writes the end
+	return buffer.Bytes(), err
 }
 
 // index writes all images of a program as one OCI layout in a tar file, which skopeo, crane, podman
