@@ -6,14 +6,9 @@ import (
 	"os"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 )
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == supervise.GuardArg {
-		supervise.GuardMain()
-		return
-	}
 	a := cli.New()
 	os.Exit(a.Execute(root(a, os.Args[1:]), os.Args[1:]))
 }

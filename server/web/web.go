@@ -23,6 +23,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -44,8 +45,9 @@ var kinds = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// parts are the files of the page by their paths at the server; "/" is the page itself.
-var parts, digest = load()
+// page returns the files of the page by their paths at the server, and their digest; "/" is the page
+// itself. A program that serves no page doesn't make them.
+var page = sync.OnceValues(load)
 
 func load() (all map[string][]byte, digest string) {
 	all = map[string][]byte{}
@@ -84,6 +86,7 @@ func Serves(r *http.Request) bool {
 func ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
+	parts, digest := page()
 	body, ok := parts[r.URL.Path]
 	switch {
 	case !ok:

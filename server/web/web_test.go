@@ -10,6 +10,8 @@ import (
 	"testing"
 )
 
+var parts, digest = page()
+
 // get asks for a part of the page.
 func get(t *testing.T, method, path string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()

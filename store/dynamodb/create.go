@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -69,11 +69,17 @@ func tableInput(name string) *dynamodb.CreateTableInput {
 	}
 }
 
-var tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
+func isTableName(name string) bool {
+	const least, most = 3, 255 // bytes
+	return len(name) >= least && len(name) <= most && strings.Trim(name, tableNameBytes) == ""
+}
+
+// tableNameBytes are all that a table's name may be made of.
+const tableNameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 
 // CheckTable returns an error when DynamoDB would not take name for a table.
 func CheckTable(name string) error {
-	if !tableName.MatchString(name) {
+	if !isTableName(name) {
 		return fmt.Errorf("table %q: want 3 to 255 letters, digits, underscores, dots and dashes", name)
 	}
 	return nil

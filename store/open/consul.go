@@ -1,3 +1,5 @@
+//go:build !lite
+
 package open
 
 import (
@@ -23,8 +25,6 @@ import (
 // CONSUL_HTTP_ADDR, CONSUL_HTTP_TOKEN and the like.
 const (
 	paramDatacenter = "dc"
-	paramToken      = "token"
-	paramTokenFile  = "token_file" // a file with the token, which then is in no list of processes
 	paramNamespace  = "namespace"
 	paramPartition  = "partition"
 )

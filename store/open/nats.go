@@ -1,3 +1,5 @@
+//go:build !lite
+
 package open
 
 import (
@@ -22,12 +24,11 @@ import (
 // The parameters of a NATS URL. What isn't there comes from where the nats command takes it:
 // NATS_URL, NATS_USER and the like.
 const (
-	paramCreds    = "creds"    // a file with a user's JWT and key
-	paramNkey     = "nkey"     // a file with a user's key
-	paramDomain   = "domain"   // of JetStream
-	paramCreate   = "create"   // true: make the bucket if there is none
-	paramReplicas = "replicas" // of a bucket that is made; 1 otherwise
-	paramSync     = "sync"     // always: every server syncs before it acknowledges, the operator vouches for it
+	paramCreds  = "creds"  // a file with a user's JWT and key
+	paramNkey   = "nkey"   // a file with a user's key
+	paramDomain = "domain" // of JetStream
+	paramCreate = "create" // true: make the bucket if there is none
+	paramSync   = "sync"   // always: every server syncs before it acknowledges, the operator vouches for it
 )
 
 var natsParams = []string{paramCreds, paramNkey, paramToken, paramTokenFile, paramPasswordFile, paramDomain, paramCreate, paramReplicas, paramSync}

@@ -29,7 +29,7 @@ type Scheme struct {
 
 // Schemes returns every kind of store that this program knows.
 func Schemes() []Scheme {
-	return []Scheme{
+	return append([]Scheme{
 		{
 			Name: "file", Form: "file:PATH", Doc: "one file, shared by all processes of this machine",
 			parse: filePath, open: openFile,
@@ -38,19 +38,7 @@ func Schemes() []Scheme {
 			Name: "memory", Form: "memory:", Doc: "in this process only, gone with it: for trials",
 			parse: nothing, open: func(context.Context, string, Options) (store.Store, error) { return memory.New(memory.Options{}), nil },
 		},
-		etcdScheme,
-		consulScheme,
-		zooKeeperScheme,
-		kubernetesScheme,
-		postgresScheme,
-		postgresqlScheme,
-		redisScheme,
-		redissScheme,
-		natsScheme,
-		dynamoDBScheme,
-		httpScheme,
-		httpsScheme,
-	}
+	}, atServers()...)
 }
 
 // URL is a store's URL, checked and complete: a relative path in it has become absolute.
@@ -81,6 +69,9 @@ func Parse(url string) (URL, error) {
 			}
 			return URL{Scheme: s, Rest: rest}, nil
 		}
+	}
+	if what := absent[name]; what != "" {
+		return URL{}, fmt.Errorf("store %q: this is leasehold-lite, which has no %s: install the full program, leasehold; known here are %s", Redact(url), what, forms())
 	}
 	return URL{}, fmt.Errorf("store %q: unknown scheme %q: known are %s", Redact(url), name, forms())
 }

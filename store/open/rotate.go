@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/net"
-
 	"github.com/leasehold/leasehold/internal/tlsfiles"
 )
 
@@ -132,7 +130,7 @@ func (r *rotating) signed(req *http.Request, s *sender) *http.Request {
 }
 
 // CloseIdleConnections closes those of the present sender.
-func (r *rotating) CloseIdleConnections() { net.CloseIdleConnectionsFor(r.file.Get().RoundTripper) }
+func (r *rotating) CloseIdleConnections() { closeIdle(r.file.Get().RoundTripper) }
 
 // senders has build make the sender from the files, now and whenever one of them has changed.
 func senders(log *slog.Logger, paths []string, build func() (*sender, error)) (*tlsfiles.File[sender], error) {
@@ -143,9 +141,25 @@ func senders(log *slog.Logger, paths []string, build func() (*sender, error)) (*
 			return nil, err
 		}
 		if last != nil {
-			net.CloseIdleConnectionsFor(last.RoundTripper) // and those in use when they become idle
+			closeIdle(last.RoundTripper) // and those in use when they become idle
 		}
 		last = s
 		return s, nil
 	}, paths...)
+}
+
+// closeIdle closes the idle connections of the transport that is at the bottom of a chain of
+// wrappers. client-go's wrappers name what they wrap by this method.
+func closeIdle(t http.RoundTripper) {
+	for t != nil {
+		if closer, ok := t.(interface{ CloseIdleConnections() }); ok {
+			closer.CloseIdleConnections()
+			return
+		}
+		wrapper, ok := t.(interface{ WrappedRoundTripper() http.RoundTripper })
+		if !ok {
+			return
+		}
+		t = wrapper.WrappedRoundTripper()
+	}
 }

@@ -34,6 +34,13 @@ const (
 	paramServerName = "server_name" // that the server's certificate has to bear
 )
 
+// The parameters that several kinds of servers have.
+const (
+	paramToken     = "token"
+	paramTokenFile = "token_file" // a file with the token, which then is in no list of processes
+	paramReplicas  = "replicas"   // of a NATS bucket that is made, 1 otherwise; of Redis
+)
+
 var tlsParams = []string{paramTLS, paramCA, paramCert, paramKey, paramServerName}
 
 // parseServer reads what follows the colon of a server's URL. A host without a port gets the one

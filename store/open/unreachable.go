@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	natsgo "github.com/nats-io/nats.go"
 )
 
 // starting are PostgreSQL's codes for a server that starts, ends or recovers just now.
@@ -33,7 +32,7 @@ func Unreachable(err error) bool {
 		return false
 	case errors.As(err, &refusal):
 		return slices.Contains(starting, refusal.Code)
-	case errors.Is(err, natsgo.ErrNoServers), errors.Is(err, natsgo.ErrTimeout), errors.Is(err, context.DeadlineExceeded), errors.As(err, &name):
+	case silent(err), errors.Is(err, context.DeadlineExceeded), errors.As(err, &name):
 		return true
 	case errors.As(err, &number):
 		return slices.Contains([]syscall.Errno{

@@ -35,6 +35,29 @@ func TestNoRequiredModuleForcesALaterGo(t *testing.T) {
 	}
 }
 
+// The light build stays light only while nothing in it reaches the large clients, by whatever way.
+func TestLiteLinksNoLargeClient(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", "lite", "./cmd/leasehold")
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %v", cmd, err)
+	}
+	linked := strings.Fields(string(out))
+	for _, want := range []string{"go.etcd.io/etcd/client/v3", "github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9", "modernc.org/sqlite"} {
+		if !slices.Contains(linked, want) {
+			t.Errorf("leasehold-lite doesn't link %s: it has to open a store of that kind", want)
+		}
+	}
+	for _, path := range linked {
+		for _, large := range []string{"k8s.io/", "github.com/aws/", "github.com/hashicorp/", "github.com/nats-io/", "github.com/go-zookeeper/"} {
+			if strings.HasPrefix(path, large) {
+				t.Errorf("leasehold-lite links %s: say `//go:build !lite` where it is imported", path)
+			}
+		}
+	}
+}
+
 // Code that made holds of its own would drive them in a way of its own, which the simulator doesn't run. So each way to make one is
 // refused to each package that is above the driver and has holds, and let pass in the driver.
 func TestFinding_S11_OnlyTheDriverMakesHolds(t *testing.T) {

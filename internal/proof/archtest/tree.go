@@ -39,6 +39,10 @@ type tree struct {
 // imports them, and what they require and replace is what the server was released with.
 const recipes = "internal/proof/servers/recipes"
 
+// packaging is a module outside the workspace, too: it makes packages out of the program, and its
+// libraries want a later Go.
+const packaging = "internal/packaging"
+
 // read reads every Go file of the workspace, whatever it is built for, and its module files.
 func read(fsys fs.FS) (*tree, error) {
 	t := &tree{mods: map[string][]byte{}}
@@ -48,7 +52,7 @@ func read(fsys fs.FS) (*tree, error) {
 		case err != nil:
 			return err
 		case d.IsDir():
-			if name == recipes || name != "." && (base == "testdata" || base[0] == '.' || base[0] == '_') {
+			if name == recipes || name == packaging || name != "." && (base == "testdata" || base[0] == '.' || base[0] == '_') {
 				return fs.SkipDir
 			}
 			return nil

@@ -7,6 +7,18 @@ import (
 	"github.com/leasehold/leasehold/store/open"
 )
 
+// What the linker writes where a package is made (-X): the version that it is of, the commit, and the
+// commit's time. Other builds have what the Go command knows.
+var version, revision, revisionTime string
+
+// Name is what this program is called in what it says of itself.
+func Name() string {
+	if Lite {
+		return "leasehold-lite"
+	}
+	return "leasehold"
+}
+
 // Build is the version in JSON.
 type Build struct {
 	Version  string   `json:"version"`
@@ -23,6 +35,10 @@ func ReadBuild() Build {
 	v := Build{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	for _, s := range open.Schemes() {
 		v.Stores = append(v.Stores, s.Name)
+	}
+	if version != "" {
+		v.Version, v.Revision, v.Built = version, revision, revisionTime
+		return v
 	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

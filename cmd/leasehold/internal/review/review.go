@@ -1,4 +1,5 @@
-// Package review has a Kubernetes API server say which service account a token is of (TokenReview).
+//go:build !lite
+
 package review
 
 import (
@@ -30,24 +31,6 @@ const (
 	atATime     = 16
 	mostAnswers = 10_000
 )
-
-// Accounts begins the names of service accounts.
-const Accounts = "system:serviceaccount:"
-
-// Options of a [Reviewer].
-type Options struct {
-	Audience   string // that a token has to be for
-	Kubeconfig string // file; "" for KUBECONFIG, ~/.kube/config, or the pod's own account
-	Context    string // of the kubeconfig; its current one by default
-
-	Wall func() time.Time // the time of day
-}
-
-// Account is a service account, as the API server says.
-type Account struct {
-	Name   string // system:serviceaccount:NAMESPACE:NAME
-	Groups []string
-}
 
 // Reviewer asks an API server about tokens. It is safe for concurrent use. Close it when it is done
 // with.

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// GuardArg is the only argument of a process that is a guard; see [GuardMain].
+// GuardArg is the only argument of a process that is a guard. This package runs a guard while it is
+// initialised, so that no main function sees the argument.
 const GuardArg = "__guard"
 
 // GuardName is what a guard is called in lists of processes: what ends supervisors by their name

@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// GuardMain is the life of a guard process. It outlives what ends the rest of a process group or a
+// guardMain is the life of a guard process. It outlives what ends the rest of a process group or a
 // terminal's session, and ends with the supervisor.
-func GuardMain() {
+func guardMain() {
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2)
 	if runtime.GOOS == "linux" {
 		_ = os.WriteFile("/proc/self/comm", []byte(GuardName), 0) // it is for people

@@ -37,8 +37,8 @@ func (*Process) Gone() <-chan struct{} { return nil }
 // Status returns nothing: no command has run.
 func (*Process) Status() Status { return Status{} }
 
-// GuardMain does nothing: there is nothing to guard.
-func GuardMain() {}
+// guardMain does nothing: there is nothing to guard.
+func guardMain() {}
 
 // Unguarded implements [Work].
 func (*Process) Unguarded() <-chan struct{} { return nil }

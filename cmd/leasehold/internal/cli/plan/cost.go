@@ -1,3 +1,5 @@
+//go:build !lite
+
 package plan
 
 import (
@@ -9,6 +11,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/plan"
 	"github.com/leasehold/leasehold/store/dynamodb"
 )
 
@@ -88,11 +91,18 @@ func (a *app) cost(setup dynamodb.Setup, e dynamodb.Estimate) error {
 	return output.WriteTable(a.Out, []output.Column{what, writes, reads, dollars}, output.Width(a.Out), nil)
 }
 
-// grouped is a number without fractions, with a comma before each three digits.
-func grouped(n float64) string {
-	s := strconv.FormatFloat(n, 'f', 0, 64)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
+// electionDollars is what election takes a month, if the store that is set is in DynamoDB: a
+// session for each replica, all but one of which wait, and look at nothing.
+func (a *app) electionDollars(p plan.Plan) (dollars float64, priced bool, err error) {
+	url, _, err := a.StoreURL()
+	if err != nil || url.Scheme.Name != "dynamodb" {
+		return 0, false, nil // what the store is matters for the price only
 	}
-	return s
+	n, t := p.Input.Replicas, p.Input.Timing
+	e, err := dynamodb.Cost(dynamodb.Setup{
+		Leases: n, Sessions: n, TTL: t.TTL, Renewals: float64(t.TTL) / float64(t.Renew),
+		Waiters: n - 1, PollMax: p.Input.Poll,
+		Handovers: p.Changes() / float64(n) * float64(dynamodb.Month) / float64(plan.Year), // of each of the n
+	})
+	return math.Round((e.Total.Dollars-e.Look.Dollars*float64(n-1)/float64(n))*100) / 100, err == nil, err
 }

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"strconv"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/plan"
-	"github.com/leasehold/leasehold/store/dynamodb"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -151,22 +149,6 @@ func (a *app) plan(p plan.Plan, under, picture string) error {
 	return err
 }
 
-// electionDollars is what election takes a month, if the store that is set is in DynamoDB: a
-// session for each replica, all but one of which wait, and look at nothing.
-func (a *app) electionDollars(p plan.Plan) (dollars float64, priced bool, err error) {
-	url, _, err := a.StoreURL()
-	if err != nil || url.Scheme.Name != "dynamodb" {
-		return 0, false, nil // what the store is matters for the price only
-	}
-	n, t := p.Input.Replicas, p.Input.Timing
-	e, err := dynamodb.Cost(dynamodb.Setup{
-		Leases: n, Sessions: n, TTL: t.TTL, Renewals: float64(t.TTL) / float64(t.Renew),
-		Waiters: n - 1, PollMax: p.Input.Poll,
-		Handovers: p.Changes() / float64(n) * float64(dynamodb.Month) / float64(plan.Year), // of each of the n
-	})
-	return math.Round((e.Total.Dollars-e.Look.Dollars*float64(n-1)/float64(n))*100) / 100, err == nil, err
-}
-
 func drawPlan(p plan.Plan, path string) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -188,4 +170,13 @@ func ninesText(s plan.Side) string {
 
 func boundsText(b plan.Bounds) string {
 	return fmt.Sprintf("%s to %s, %s on average", plan.Short(b.Least), plan.Short(b.Most), plan.Short(b.Mean))
+}
+
+// grouped is a number without fractions, with a comma before each three digits.
+func grouped(n float64) string {
+	s := strconv.FormatFloat(n, 'f', 0, 64)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }

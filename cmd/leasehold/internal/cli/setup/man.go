@@ -1,3 +1,5 @@
+//go:build !lite
+
 package setup
 
 import (
@@ -23,8 +25,12 @@ func (a *app) manCommand() *cobra.Command {
 			}
 			root := cmd.Root()
 			root.DisableAutoGenTag = true // the same input makes the same pages
-			now := a.Clock.Wall()
-			return doc.GenManTree(root, &doc.GenManHeader{Title: "LEASEHOLD", Section: "1", Source: "Leasehold", Date: &now}, args[0])
+			header := &doc.GenManHeader{Title: "LEASEHOLD", Section: "1", Source: "Leasehold"}
+			if os.Getenv("SOURCE_DATE_EPOCH") == "" { // otherwise the pages have that date
+				now := a.Clock.Wall()
+				header.Date = &now
+			}
+			return doc.GenManTree(root, header, args[0])
 		},
 	}
 }

@@ -21,7 +21,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if a.Output() != output.Table {
 				return output.WriteJSON(a.Out, v, a.Output() == output.Lines)
 			}
-			line := "leasehold " + v.Version
+			line := cli.Name() + " " + v.Version
 			if v.Revision != "" {
 				line += fmt.Sprintf(" (%.12s, %s)", v.Revision, v.Built)
 			}

@@ -1,0 +1,19 @@
+//go:build lite
+
+package setup
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+)
+
+func (a *app) initDynamoDBCommand() *cobra.Command {
+	return cli.Lacking("dynamodb", "Make a DynamoDB table for leases")
+}
+
+func (a *app) initKubernetesCommand() *cobra.Command {
+	return cli.Lacking("kubernetes", "Print the smallest Role for leases in Kubernetes")
+}
+
+func (a *app) manCommand() *cobra.Command { return cli.Lacking("man", "Write the manual pages into a folder") }

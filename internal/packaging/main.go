@@ -1,0 +1,184 @@
+// The program packaging makes what a release consists of, out of this checkout: programs for each
+// system, archives, deb and rpm packages, images, a Homebrew formula and checksums. It publishes
+// nothing. scripts/package runs it.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// release is what is made, and where.
+type release struct {
+	root, into string // folders
+	work       string // a folder for what is on the way; it goes at the end
+	version    string // vX.Y.Z
+	revision   string // the commit
+	made       time.Time
+	targets    []target
+	programs   []program
+	only       []string
+	texts      texts
+}
+
+// target is a system that programs are built for.
+type target struct{ os, arch string }
+
+// The systems, as in GOOS/GOARCH; armv7 is GOARCH=arm with GOARM=7.
+var allTargets = []target{
+	{"linux", "amd64"}, {"linux", "arm64"}, {"linux", "armv7"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "amd64"},
+}
+
+func (t target) String() string { return t.os + "/" + t.arch }
+
+// program is one of the builds.
+type program struct {
+	name string
+	tags string
+}
+
+// grpcnotrace takes the traces of gRPC out, which nothing here shows: they bring html/template, and
+// with that the linker keeps every exported method of every type.
+var allPrograms = []program{{"leasehold", "grpcnotrace"}, {"leasehold-lite", "lite,grpcnotrace"}}
+
+var kinds = []string{"archive", "deb", "rpm", "image", "brew"}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "package:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	r := &release{}
+	var targets, programs, only string
+	flag.StringVar(&r.root, "root", ".", "the checkout")
+	flag.StringVar(&r.into, "into", "", "the folder for what is made; it may exist")
+	flag.StringVar(&r.version, "version", "", "vX.Y.Z")
+	flag.StringVar(&targets, "targets", "", "systems, such as linux/amd64,darwin/arm64; all by default")
+	flag.StringVar(&programs, "programs", "", "leasehold, leasehold-lite; both by default")
+	flag.StringVar(&only, "only", "", strings.Join(kinds, ", ")+"; all by default")
+	flag.Parse()
+	var err error
+	if r.targets, err = choose("targets", targets, allTargets, target.String); err != nil {
+		return err
+	}
+	if r.programs, err = choose("programs", programs, allPrograms, func(p program) string { return p.name }); err != nil {
+		return err
+	}
+	if r.only, err = choose("only", only, kinds, func(s string) string { return s }); err != nil {
+		return err
+	}
+	switch {
+	case flag.NArg() > 0:
+		return fmt.Errorf("%q is one argument too many", flag.Arg(0))
+	case !regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?$`).MatchString(r.version):
+		return fmt.Errorf("version %q: want vX.Y.Z or vX.Y.Z-PRE", r.version)
+	case r.into == "":
+		return errors.New("--into is missing: want a folder")
+	}
+	if err := r.find(); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(r.work) }()
+	return r.make()
+}
+
+// choose reads a list that is part of all.
+func choose[T any](flag, list string, all []T, name func(T) string) (chosen []T, err error) {
+	if list == "" {
+		return all, nil
+	}
+	var known []string
+	for _, v := range all {
+		known = append(known, name(v))
+	}
+	for word := range strings.SplitSeq(list, ",") {
+		i := slices.Index(known, word)
+		if i < 0 {
+			return nil, fmt.Errorf("--%s %q: want some of %s", flag, word, strings.Join(known, ","))
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}
+
+// find fills in what the checkout says. Everything that is made bears the time of its commit, so
+// that the same commit makes the same bytes.
+func (r *release) find() (err error) {
+	for _, dir := range []*string{&r.root, &r.into} {
+		if *dir, err = filepath.Abs(*dir); err != nil {
+			return err
+		}
+	}
+	if err = os.MkdirAll(r.into, 0o755); err != nil {
+		return err
+	}
+	if r.work, err = os.MkdirTemp("", "leasehold-package-"); err != nil {
+		return err
+	}
+	out, err := exec.Command("git", "-C", r.root, "log", "-1", "--format=%H %ct").Output()
+	if err != nil {
+		return fmt.Errorf("the commit of %s: %w", r.root, err)
+	}
+	hash, seconds, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	n, err := strconv.ParseInt(seconds, 10, 64)
+	r.revision, r.made = hash, time.Unix(n, 0).UTC()
+	return err
+}
+
+// make makes all that was asked for.
+func (r *release) make() error {
+	if err := r.describe(); err != nil {
+		return err
+	}
+	for _, p := range r.programs {
+		var images []platformImage
+		for _, t := range r.targets {
+			begun := time.Now()
+			exe, err := r.build(p, t)
+			if err != nil {
+				return err
+			}
+			fmt.Printf("%s %v: built in %.0f s\n", p.name, t, time.Since(begun).Seconds())
+			steps := map[string]func() error{"archive": func() error { return r.archive(p, t, exe) }}
+			if t.os == "linux" {
+				steps["deb"] = func() error { return r.linuxPackage("deb", p, t, exe) }
+				steps["rpm"] = func() error { return r.linuxPackage("rpm", p, t, exe) }
+				steps["image"] = func() error {
+					image, err := r.image(p, t, exe)
+					images = append(images, image)
+					return err
+				}
+			}
+			for _, kind := range r.only {
+				if step := steps[kind]; step != nil {
+					if err := step(); err != nil {
+						return fmt.Errorf("%s of %s for %v: %w", kind, p.name, t, err)
+					}
+				}
+			}
+		}
+		if len(images) > 0 {
+			if err := r.index(p, images); err != nil {
+				return fmt.Errorf("image of %s: %w", p.name, err)
+			}
+		}
+	}
+	if slices.Contains(r.only, "brew") {
+		if err := r.formula(); err != nil {
+			return fmt.Errorf("Homebrew formula: %w", err)
+		}
+	}
+	return r.sums()
+}
