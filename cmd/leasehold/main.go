@@ -6,12 +6,17 @@ import (
 	"os"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/step"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 )
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == supervise.GuardArg {
 		supervise.GuardMain()
+		return
+	}
+	if len(os.Args) == 2 && os.Args[1] == step.KeeperArg {
+		step.KeeperMain()
 		return
 	}
 	a := cli.New()

@@ -15,11 +15,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/step"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(leakChecked{m}, map[string]func(){"leasehold": main, supervise.GuardName: main, "stamp": stamp, "ticker": ticker, "span": span, "oldname": oldName, "minter": minter})
+	testscript.Main(leakChecked{m}, map[string]func(){"leasehold": main, supervise.GuardName: main, step.KeeperName: main, "stamp": stamp, "ticker": ticker, "span": span, "oldname": oldName, "minter": minter})
 }
 
 type leakChecked struct{ m *testing.M }
