@@ -6,9 +6,14 @@ import (
 	"os"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/step"
 )
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == step.KeeperArg {
+		step.KeeperMain()
+		return
+	}
 	a := cli.New()
 	os.Exit(a.Execute(root(a, os.Args[1:]), os.Args[1:]))
 }

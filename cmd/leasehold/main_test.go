@@ -15,10 +15,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/step"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(leakChecked{m}, map[string]func(){"leasehold": main, "stamp": stamp, "ticker": ticker, "span": span, "oldname": oldName, "minter": minter})
+	testscript.Main(leakChecked{m}, map[string]func(){"leasehold": main, step.KeeperName: main, "stamp": stamp, "ticker": ticker, "span": span, "oldname": oldName, "minter": minter})
 }
 
 type leakChecked struct{ m *testing.M }

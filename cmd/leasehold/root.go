@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/run"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/serve"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/setup"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/step"
 )
 
 // setUp is the group of what is there before and beside all else.
@@ -27,7 +28,7 @@ var rooms = []struct {
 	id, title string
 	commands  []func(*cli.App) []*cobra.Command
 }{
-	{"hold", "Hold", []func(*cli.App) []*cobra.Command{run.Commands, elect.Commands, dr.Commands, id.Commands}},
+	{"hold", "Hold", []func(*cli.App) []*cobra.Command{run.Commands, step.Commands, elect.Commands, dr.Commands, id.Commands}},
 	{"look", "Look", []func(*cli.App) []*cobra.Command{look.Commands}},
 	{"operate", "Operate", []func(*cli.App) []*cobra.Command{operate.Commands}},
 	{"serve", "Run a service", []func(*cli.App) []*cobra.Command{serve.Commands, gate.Commands}},

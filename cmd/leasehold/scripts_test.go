@@ -14,6 +14,10 @@ func TestServe(t *testing.T) { scripts(t, "serve") }
 
 func TestStandby(t *testing.T) { scripts(t, "standby") }
 
+func TestAcquire(t *testing.T) { scripts(t, "acquire") }
+
+func TestLock(t *testing.T) { scripts(t, "lock") }
+
 func TestBreak(t *testing.T) { scripts(t, "break") }
 
 func TestCheck(t *testing.T) { scripts(t, "check") }

@@ -25,6 +25,13 @@ const (
 	secretInfo  = ".secret"  // what remains of the secret: see newSecret
 )
 
+// SecretInfo is the key of a record's info under which [NewSecret] is kept.
+const SecretInfo = secretInfo
+
+// NewSecret returns a secret, and what the record of the term keeps of it, by which [Secret] knows
+// it again. It is for programs that have the store itself.
+func NewSecret() (secret, kept string) { return newSecret("") }
+
 // OwnInfo reports whether a key of a record's info is Leasehold's own: no request sets it, and no
 // answer shows it.
 func OwnInfo(key string) bool { return strings.HasPrefix(key, ".") }

@@ -17,6 +17,12 @@ import (
 type Options struct {
 	CreateDir bool // make the folder of the file, mode 0700, where it is missing; otherwise that is an error
 	AllowFUSE bool // accept a FUSE file system; only where it is known to keep flock and fsync, for all its users
+
+	// Group, if set, is who shares the file. Open then makes no store: [Create] does. It refuses
+	// files whose group or mode would keep a member out, and a place where a user who is neither
+	// root, nor this user, nor a member could put another file in the place of the store. So no
+	// folder above the file may be writable for others, unless it is sticky, as /tmp is.
+	Group *Group
 }
 
 // Store is a store in one file. It implements [store.Store], [store.Waiter] and [driver.Witness].
@@ -92,7 +98,7 @@ func locate(path string, opts Options) (string, error) {
 	case errors.Is(err, os.ErrNotExist):
 		return path, nil
 	case err != nil:
-		return "", err
+		return "", denied(path, err)
 	case info.IsDir():
 		return "", fmt.Errorf("%s: a folder: name a file in it", path)
 	case !info.Mode().IsRegular():

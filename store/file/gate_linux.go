@@ -43,7 +43,7 @@ const (
 const gatePatience = 500 * time.Millisecond
 
 func openGate(path string) *gate {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := openShared(path)
 	if err != nil {
 		return &gate{}
 	}

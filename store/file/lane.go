@@ -3,7 +3,6 @@ package file
 import (
 	"container/list"
 	"context"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync/atomic"
@@ -25,7 +24,7 @@ type lane struct {
 }
 
 func (l *lane) open(dir, name string) {
-	_ = os.Mkdir(dir, 0o700)
+	_ = makeDir(dir)
 	l.gate = openGate(filepath.Join(dir, name+".gate"))
 	l.kick = make(chan struct{}, 1)
 }

@@ -123,16 +123,17 @@ func (l *life) own(dir string) {
 // announce opens the FIFO by which others hear of the end of this life without polling: whoever
 // reads it then meets its end. It is a hint; the lock is the proof.
 func (l *life) announce(dir string) *os.File {
-	_ = os.Mkdir(dir, 0o700)
+	_ = makeDir(dir)
 	l.sweep(dir)
 	path := lifeFIFO(dir, l.name)
 	if err := unix.Mkfifo(path, 0o600); !isThere(err) {
 		return nil
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK, 0) // for writing alone it would need a reader
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0) // for writing alone it would need a reader
 	if err != nil {
 		return nil
 	}
+	share(f)
 	return f
 }
 

@@ -17,11 +17,22 @@ type lockFile struct {
 }
 
 func openLock(path string) (*lockFile, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := openShared(path)
 	if err != nil {
 		return nil, err
 	}
 	return &lockFile{f: f}, nil
+}
+
+// openShared opens a side file, and makes a missing one, which all users of a group's store can
+// then use.
+func openShared(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		share(f)
+		return f, nil
+	}
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 }
 
 // lock waits for the lock, and signs it.

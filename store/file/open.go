@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -28,7 +29,18 @@ import (
 //
 // The error says which, and what to do.
 func Open(ctx context.Context, path string, opts Options) (*Store, error) {
-	path, err := locate(path, opts)
+	named, err := filepath.Abs(path)
+	if err == nil {
+		path, err = locate(path, opts)
+	}
+	if opts.Group != nil {
+		switch {
+		case err == nil:
+			err = opts.Group.admits(named, path)
+		case errors.Is(err, fs.ErrNotExist):
+			err = opts.Group.missing(named)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +53,7 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	}
 	main, err := openLock(path + ".lock")
 	if err != nil {
-		return nil, fmt.Errorf("%s: its lock file can't be opened: make folder and file writable for this user: %w", path, err)
+		return nil, fmt.Errorf("%s: its lock file can't be opened: %w", path, denied(path+".lock", err))
 	}
 	writer, err := enter(ctx, path, main)
 	if err != nil {
@@ -131,7 +143,7 @@ func openLocked(path string, main *lockFile) (*conn, error) {
 		err = f.Close()
 	}
 	if err != nil && !errors.Is(err, os.ErrExist) {
-		return nil, fmt.Errorf("%s: it can't be made: %w", path, err)
+		return nil, fmt.Errorf("%s: it can't be made: %w", path, denied(path, err))
 	}
 	w, err := dialWriter(path)
 	if err != nil {

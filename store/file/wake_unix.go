@@ -130,7 +130,7 @@ func (b *bell) enter(n int) {
 		}
 		if _, err := os.Lstat(b.base()); err != nil {
 			b.hangUp()
-		} else if !isThere(os.Mkdir(b.shard(n), 0o700)) {
+		} else if !isThere(makeDir(b.shard(n))) {
 			break
 		}
 	}
@@ -146,15 +146,16 @@ func (b *bell) exit(n int) {
 // open makes the FIFO. It gets its name when it has a reader, so that no one takes it for a dead
 // one's.
 func (b *bell) open() error {
-	if err := os.Mkdir(b.dir, 0o700); !isThere(err) {
+	if err := makeDir(b.dir); !isThere(err) {
 		return err
 	}
 	b.sweep()
 	if err := unix.Mkfifo(b.tmp(), 0o600); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(b.tmp(), os.O_RDWR|unix.O_NONBLOCK, 0) // read and write: it never ends
+	f, err := os.OpenFile(b.tmp(), os.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0) // read and write: it never ends
 	if err == nil {
+		share(f)
 		if err = os.Rename(b.tmp(), b.base()); err != nil {
 			_ = f.Close()
 		}

@@ -3,9 +3,7 @@ package open
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/file"
 	"github.com/leasehold/leasehold/store/memory"
 )
 
@@ -32,7 +29,7 @@ func Schemes() []Scheme {
 	return append([]Scheme{
 		{
 			Name: "file", Form: "file:PATH", Doc: "one file, shared by all processes of this machine",
-			parse: filePath, open: openFile,
+			parse: parseFile, open: openFile,
 		},
 		{
 			Name: "memory", Form: "memory:", Doc: "in this process only, gone with it: for trials",
@@ -120,7 +117,8 @@ func (u URL) Dir() string {
 	if u.Scheme.Name != "file" {
 		return ""
 	}
-	return filepath.Dir(u.Rest)
+	path, _, _ := splitFile(u.Rest)
+	return filepath.Dir(path)
 }
 
 func nothing(rest string) (string, error) {
@@ -128,49 +126,6 @@ func nothing(rest string) (string, error) {
 		return "", fmt.Errorf("%q after the colon: want nothing there", rest)
 	}
 	return "", nil
-}
-
-func filePath(rest string) (string, error) {
-	path, abs := strings.CutPrefix(rest, "//")
-	if abs && !strings.HasPrefix(path, "/") {
-		return "", errors.New("want file:PATH, or file:///PATH with three slashes: a file on another machine can't be a store")
-	}
-	if path == "" || strings.HasSuffix(path, "/") {
-		return "", errors.New(`want the name of a file after "file:"`)
-	}
-	if home, ok := strings.CutPrefix(path, "~/"); ok { // a shell doesn't expand it there
-		dir, err := os.UserHomeDir()
-		if err != nil {
-			return "", fmt.Errorf("~ can't be expanded: %w", err)
-		}
-		path = filepath.Join(dir, home)
-	}
-	return filepath.Abs(filepath.FromSlash(path))
-}
-
-func openFile(ctx context.Context, path string, opts Options) (store.Store, error) {
-	dir := filepath.Dir(path)
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) && !opts.CreateDir {
-		return nil, fmt.Errorf("%s: the folder %s doesn't exist: make it with mkdir -p %s, or is the path right?", path, dir, quoted(dir))
-	}
-	if opts.MustExist {
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%s: there is no such file: `leasehold run` makes it when it first holds a name; is the path right?", path)
-		}
-	}
-	st, err := file.Open(ctx, path, file.Options{CreateDir: opts.CreateDir})
-	if err != nil {
-		return nil, err // a nil *file.Store would make a store that isn't nil
-	}
-	return st, nil
-}
-
-// quoted returns a path as a shell reads it.
-func quoted(path string) string {
-	if strings.Trim(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+") == "" {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 // StateDir returns Leasehold's folder in the user's state directory. It returns an error if there

@@ -31,6 +31,7 @@ type App struct {
 	Clock    clock.Clock
 	Values   config.Values // once the flags have been read
 	Hangup   hangup
+	hinted   bool // see hintHome
 }
 
 // New returns a call of the program with its own standard input, output and error.
@@ -100,6 +101,9 @@ func (a *App) openFor(ctx context.Context, create bool) (store.Store, error) {
 	url, standard, err := a.StoreURL()
 	if err != nil {
 		return nil, err
+	}
+	if standard {
+		a.hintHome()
 	}
 	return url.Open(ctx, open.Options{CreateDir: standard, MustExist: !create && !standard, Log: a.LogTo(a.Err)})
 }

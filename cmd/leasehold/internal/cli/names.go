@@ -60,6 +60,7 @@ func (a *App) Complete(cmd *cobra.Command, f func(context.Context, store.Store) 
 	if a.Configure(cmd) != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	a.hinted = true // nothing is said on the line that is typed
 	ctx, cancel := clock.WithTimeout(cmd.Context(), a.Clock, completeTimeout)
 	defer cancel()
 	var names []string

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/step"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
@@ -16,17 +17,29 @@ import (
 )
 
 func (a *app) checkCommand() *cobra.Command {
-	var text string
+	var text, file string
+	fd := -1
 	cmd := &cobra.Command{
-		Use:   "check NAME --token N",
+		Use:   "check (NAME --token N | --hold FILE | --fd N)",
 		Short: "Exit with 0 if a name is held under a token, given as a number",
 		Long: "Exit with 0 if NAME is held under token N, and with 1 if it isn't: another term has begun, or the hold was released,\n" +
 			"broken, or has expired. Inside `leasehold run` the token need not be given. The answer may be outdated when it arrives;\n" +
-			"what must not be done twice has to refuse old tokens itself.",
+			"what must not be done twice has to refuse old tokens itself.\n\n" +
+			"With --hold or --fd, ask the same of what `leasehold acquire` or `leasehold lock` has acquired. It is over also when its validity\n" +
+			"is, as when what renews it was killed.",
 		Example:           "  leasehold check billing --token \"$LEASEHOLD_TOKEN\" || exit",
-		Args:              cli.Want("NAME"),
+		Args:              cli.Want("[NAME]"),
 		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if file != "" || fd >= 0 {
+				if len(args) > 0 || text != "" || file != "" && fd >= 0 {
+					return cli.Usage("NAME with --token, --hold and --fd exclude each other: give one")
+				}
+				return step.Check(cmd.Context(), a.App, file, fd)
+			}
+			if len(args) == 0 {
+				return cli.Usage("NAME is missing: leasehold check NAME --token N, or leasehold check --hold FILE")
+			}
 			name := args[0]
 			if err := cli.NameArg(name); err != nil {
 				return err
@@ -57,6 +70,8 @@ func (a *app) checkCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&text, "token", "", "the token to check")
+	cmd.Flags().StringVar(&file, "hold", "", "the file that `acquire` made")
+	cmd.Flags().IntVar(&fd, "fd", -1, "the descriptor by which `lock` holds a name")
 	a.Flag(cmd.Flags(), "output")
 	return cmd
 }

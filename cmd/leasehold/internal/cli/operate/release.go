@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/step"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
@@ -16,16 +17,24 @@ import (
 )
 
 func (a *app) releaseCommand() *cobra.Command {
-	var text string
+	var text, file string
 	cmd := &cobra.Command{
-		Use:   "release NAME --token N",
-		Short: "Free a name in its holder's stead, at once",
-		Long: "Free NAME if it is held under token N. The caller vouches that the holder's work has stopped: the next one\n" +
+		Use:   "release (NAME --token N | --hold FILE)",
+		Short: "Free a name: one's own by its file, or in its holder's stead",
+		Long: "With --hold, release what `leasehold acquire` acquired, and remove FILE. A FILE that isn't there is no error: it was released before.\n" +
+			"Exit codes then: 79 if the hold was lost before, 1 if FILE isn't that of the hold, 125 if the store doesn't answer or confirm.\n\n" +
+			"Without it, free NAME if it is held under token N. The caller vouches that the holder's work has stopped: the next one\n" +
 			"starts at once. To end a hold whose holder may be at work, use `leasehold break`.",
-		Example:           "  leasehold release billing --token 1795257194000",
-		Args:              cli.Want("NAME"),
+		Example:           "  leasehold release --hold deploy.hold\n  leasehold release billing --token 1795257194000",
+		Args:              cli.Want("[NAME]"),
 		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if file != "" {
+				return a.releaseHold(cmd.Context(), args, text, file)
+			}
+			if len(args) == 0 {
+				return cli.Usage("NAME is missing: leasehold release NAME --token N, or leasehold release --hold FILE")
+			}
 			name := args[0]
 			if err := cli.HeldName(name); err != nil {
 				return err
@@ -48,7 +57,20 @@ func (a *app) releaseCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&text, "token", "", "the token of the term to end, as leasehold show NAME prints it")
+	cmd.Flags().StringVar(&file, "hold", "", "the file that `acquire` made")
 	return cmd
+}
+
+// releaseHold releases what acquire acquired.
+func (a *app) releaseHold(ctx context.Context, args []string, token, file string) error {
+	if token != "" {
+		return cli.Usage("--hold and --token exclude each other: the file says which term is meant")
+	}
+	name := ""
+	if len(args) > 0 {
+		name = args[0]
+	}
+	return step.Release(ctx, a.App, file, name)
 }
 
 // target is what an operator ends: that of a name, or of the session that keeps a share of it.

@@ -24,6 +24,6 @@ func (a *app) initCommand() *cobra.Command {
 			return cli.Usage("%q needs no preparing, or isn't known: init knows %s", args[0], strings.Join(known, ", "))
 		},
 	}
-	cmd.AddCommand(a.initDynamoDBCommand(), a.initKubernetesCommand(), a.initPostgresCommand(), a.initSystemdCommand())
+	cmd.AddCommand(a.initFileCommand(), a.initDynamoDBCommand(), a.initKubernetesCommand(), a.initPostgresCommand(), a.initSystemdCommand())
 	return cmd
 }
