@@ -401,3 +401,23 @@ func TestStandby(t *testing.T) {
 	running[first].end(syscall.SIGTERM)
 	eventually(t, "the other is active", func() bool { return active(1 - first) })
 }
+
+// TestInit: the API server takes what `leasehold init kubernetes --print` prints.
+func TestInit(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	path, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := c.namespace(t, "init")
+	out, err := exec.Command(path, "init", "kubernetes", "--store", "k8s://"+namespace, "--print").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := objects(t, strings.Split(string(out), "\n---\n"))
+	if n := len(slices.DeleteFunc(slices.Clone(all), func(o object) bool { return o.kind() != "Deployment" })); n != 4 {
+		t.Errorf("%d Deployments: want those of the three charts, two of them the pair's", n)
+	}
+	c.apply(t, all...)
+}
