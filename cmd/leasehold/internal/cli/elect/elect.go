@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/podlabel"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
@@ -53,6 +54,8 @@ type electOptions struct {
 	minHold         time.Duration
 	drain           time.Duration
 	onExit          string
+	listen          string
+	label           string
 }
 
 func (a *app) electCommand() *cobra.Command {
@@ -70,6 +73,11 @@ func (a *app) electCommand() *cobra.Command {
 			"SIGTERM and --drain to end, and lets go of NAME when it has ended. When the active command ends by itself, this candidate\n" +
 			"withdraws, and is one again after a pause: 1 s at first, twice as long after each short life, 1 min at most. With --on-exit exit\n" +
 			"it ends with the command's exit code instead.\n\n" +
+			"--listen serves who leads: /leader (200 on the leader, 503 elsewhere; JSON) and /state (JSON), /healthz, /readyz and /metrics. With it the\n" +
+			"commands may be left out: then others ask, as containers of one pod do. --pod-label KEY=VALUE keeps a label on the pod while\n" +
+			"it leads, so that a Service of Kubernetes selects the leader. An answer and a label are advice for routing, and never make writing\n" +
+			"safe: check the term's token where it is written (docs/fencing.md). The label stays on a pod whose sidecar is killed until it\n" +
+			"starts again or another candidate leads.\n\n" +
 			"Exit codes: 128+N after signal N; with --on-exit exit those of CMD; 126 and 127 if CMD can't be executed or found; 64 for a\n" +
 			"wrong command line, 125 for other errors.",
 		Example: "  leasehold elect scheduler --on-active './scheduler --serve' --on-passive './follow $LEASEHOLD_LEADER'\n" +
@@ -94,6 +102,8 @@ func (a *app) electCommand() *cobra.Command {
 	cli.DurationVar(f, &o.minHold, "min-hold", 0, "how long to lead at least before giving way to a candidate that is preferred")
 	cli.DurationVar(f, &o.drain, "drain", o.drain, "how long a command has from SIGTERM to SIGKILL when there is no hurry")
 	f.StringVar(&o.onExit, "on-exit", o.onExit, "when the active command ends by itself: rejoin after a pause, or exit with its code")
+	f.StringVar(&o.listen, "listen", "", "address to serve /leader, /state, /healthz, /readyz and /metrics on, to everybody (default: none)")
+	f.StringVar(&o.label, "pod-label", "", "KEY=VALUE: the label to keep on the pod POD_NAME in POD_NAMESPACE while leading; the pod's account needs the verbs list on pods and patch on pods/status")
 	f.StringArrayVar(&o.info, "info", nil, "KEY=VALUE for people to see; may be repeated")
 	for _, name := range []string{"ttl", "kill-after", "contain", "as", "keys"} {
 		a.Flag(f, name)
@@ -135,6 +145,9 @@ type elector struct {
 	endLife  context.CancelCauseFunc // of the present candidacy
 	began    clock.Instant           // when the active command was started last
 	leading  atomic.Bool
+	sight    sight            // what --listen shows
+	keeper   *podlabel.Keeper // of --pod-label; nil for none
+	podLabel podlabel.Label
 	sessions sync.Map // keys of the sessions there were
 }
 
@@ -191,11 +204,14 @@ func (e *elector) check(argv []string) (err error) {
 		return err
 	}
 	e.timing.Drain = o.drain
-	e.rules.StopWithin = o.drain + e.timing.KillAfter + time.Second
+	e.rules.StopWithin = o.drain + e.timing.KillAfter + time.Second + e.unlabelWithin()
+	if err := e.checkLabel(); err != nil {
+		return err
+	}
 	if e.keys, err = e.a.Keys(); err != nil {
 		return err
 	}
-	e.info, err = hold.HolderInfo(filepath.Base(append(strings.Fields(o.active), argv...)[0]), o.info)
+	e.info, err = hold.HolderInfo(filepath.Base(append(append(strings.Fields(o.active), argv...), "elect")[0]), o.info)
 	return err
 }
 
@@ -204,6 +220,8 @@ func (e *elector) checkCommands(argv []string) error {
 	switch {
 	case len(argv) > 0 && e.opts.active != "":
 		return cli.Usage("--on-active and CMD after the double dash are two ways to say one thing: give one")
+	case len(argv) == 0 && strings.TrimSpace(e.opts.active) == "" && e.opts.listen != "" && e.opts.passive == "":
+		return nil // others ask who leads
 	case len(argv) == 0 && strings.TrimSpace(e.opts.active) == "":
 		return cli.Usage("--on-active is missing: leasehold elect %s --on-active CMD", e.name)
 	case len(argv) == 0:
@@ -232,6 +250,13 @@ func (e *elector) run(ctx context.Context, st store.Store) (err error) {
 	}
 	defer func() { err = errors.Join(err, e.m.Close()) }()
 	e.follower = &follower{run: e.follow}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	end, err := e.show(ctx, fail)
+	if err != nil {
+		return err
+	}
+	defer end()
 	if e.opts.eligibleIf != "" {
 		defer e.askEligible(ctx).close()
 	}
@@ -253,6 +278,7 @@ func (e *elector) run(ctx context.Context, st store.Store) (err error) {
 			e.sessions.Delete(key)
 			return true
 		})
+		e.sight.standing.Store(false)
 		if !errors.Is(err, errRejoin) {
 			return hold.CantLead(e.name, err)
 		}

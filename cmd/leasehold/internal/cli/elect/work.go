@@ -30,6 +30,12 @@ func (e *elector) lead(ctx context.Context, term election.Term) {
 	if ctx.Err() != nil {
 		return
 	}
+	asked, end := e.route(ctx, term)
+	defer end()
+	if e.active == nil {
+		<-asked
+		return
+	}
 	p, err := e.start(e.active, "active", term.Leader, &term)
 	if err != nil {
 		e.endLife(err)
@@ -37,7 +43,7 @@ func (e *elector) lead(ctx context.Context, term election.Term) {
 	}
 	e.began = e.a.Clock.Now()
 	tell := func(n supervise.Notice) { e.words.Notice(n, "the active command", term.Left()) }
-	lost := supervise.WatchUntil(ctx.Done(), term, p, e.timing, e.a.Clock, tell)
+	lost := supervise.WatchUntil(asked, term, p, e.timing, e.a.Clock, tell)
 	switch {
 	case lost || ctx.Err() != nil:
 	case e.opts.onExit == onExitExit:
@@ -49,6 +55,7 @@ func (e *elector) lead(ctx context.Context, term election.Term) {
 
 // newLeader has the passive command follow another leader.
 func (e *elector) newLeader(l election.Leader) {
+	e.sight.see(l)
 	if l.Owner == e.m.Holder() {
 		return
 	}
@@ -74,6 +81,10 @@ func (e *elector) event(ev lease.Event) {
 	session := keyspace.OwnerOf(ev.Name) != ""
 	if session {
 		e.sessions.Store(ev.Name, nil)
+	}
+	e.sight.event(ev, session)
+	if e.keeper != nil {
+		e.keeper.Doubt(ev.State == lease.StateJeopardy)
 	}
 	switch {
 	case ev.State == lease.StateJeopardy && e.leading.Load():

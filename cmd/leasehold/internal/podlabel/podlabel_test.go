@@ -1,0 +1,380 @@
+package podlabel
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/proof/servers"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(servers.Main(m)) }
+
+const (
+	patience = time.Minute
+	role     = "leasehold.dev/role"
+)
+
+// world is a namespace with pods that no kubelet runs.
+type world struct {
+	t         *testing.T
+	srv       *servers.Server
+	namespace string
+	admin     pods
+}
+
+func newWorld(t *testing.T, names ...string) *world {
+	t.Helper()
+	srv := servers.Kubernetes(t, servers.Shared())
+	t.Setenv("KUBECONFIG", srv.Extra["kubeconfig"])
+	w := &world{t: t, srv: srv, namespace: fmt.Sprintf("test-%x", time.Now().UnixNano())}
+	var err error
+	if w.admin, err = dial(w.label("")); err != nil {
+		t.Fatal(err)
+	}
+	w.post("/api/v1/namespaces", `{"metadata":{"name":"`+w.namespace+`"}}`)
+	for _, name := range names {
+		w.post("/api/v1/namespaces/"+w.namespace+"/pods", `{"metadata":{"name":"`+name+`"},"spec":{"containers":[{"name":"c","image":"i"}]}}`)
+	}
+	t.Cleanup(func() { w.admin.rest.Client.CloseIdleConnections() })
+	return w
+}
+
+func (w *world) post(path, body string) {
+	w.t.Helper()
+	if err := w.admin.rest.Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(w.t.Context()).Error(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// write changes the metadata of a pod as kubectl does.
+func (w *world) write(pod, metadata string) {
+	w.t.Helper()
+	err := w.admin.rest.Patch("application/merge-patch+json").Namespace(w.namespace).Resource("pods").Name(pod).Body([]byte(`{"metadata":` + metadata + `}`)).Do(w.t.Context()).Error()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) label(pod string) Label {
+	return Label{Key: role, Value: "leader", Pod: pod, Namespace: w.namespace, Election: "job"}
+}
+
+// labelled are the pods with the label.
+func (w *world) labelled() []string {
+	w.t.Helper()
+	found, err := w.admin.list(w.t.Context(), "labelSelector", role+"=leader")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var names []string
+	for _, pod := range found {
+		names = append(names, pod.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (w *world) becomes(names ...string) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); !slices.Equal(w.labelled(), names); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%v have the label; want %v", w.labelled(), names)
+		}
+	}
+}
+
+// said is what a keeper says.
+type said struct {
+	mu   sync.Mutex
+	text string
+}
+
+func (s *said) say(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text += text + "\n"
+}
+
+func (s *said) has(t *testing.T, want string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		s.mu.Lock()
+		text := s.text
+		s.mu.Unlock()
+		if strings.Contains(text, want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it said %q; want %q", text, want)
+		}
+	}
+}
+
+func (w *world) keeper(l Label, every time.Duration) (*Keeper, *said) {
+	w.t.Helper()
+	s := &said{}
+	k, err := New(l, clock.System(), every, s.say)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { k.Close(); k.pods.rest.Client.CloseIdleConnections() })
+	return k, s
+}
+
+func valid(token fence.Token) Term { return Term{Token: token, Check: func() error { return nil }} }
+
+// TestOneAtATime: over hand-overs without a farewell, a watch never sees two pods with the label.
+func TestOneAtATime(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	a, _ := w.keeper(w.label("a"), time.Hour)
+	b, _ := w.keeper(w.label("b"), time.Hour)
+	a.Lead(valid(1))
+	w.becomes("a")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stream, err := w.admin.rest.Get().Namespace(w.namespace).Resource("pods").Param("watch", "true").SetHeader("Accept", "application/json").Stream(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(chan string, 100)
+	go func() {
+		defer close(seen)
+		defer stream.Close()
+		have, events := map[string]bool{}, json.NewDecoder(stream)
+		for {
+			var e struct{ Object metav1.PartialObjectMetadata }
+			if events.Decode(&e) != nil {
+				return
+			}
+			have[e.Object.Name] = e.Object.Labels[role] == "leader"
+			maps.DeleteFunc(have, func(_ string, v bool) bool { return !v })
+			seen <- strings.Join(slices.Sorted(maps.Keys(have)), "+")
+		}
+	}()
+	for token := fence.Token(2); token < 12; token++ {
+		k, name := a, "a"
+		if token%2 == 0 {
+			k, name = b, "b"
+		}
+		k.Lead(valid(token))
+		w.becomes(name)
+	}
+	cancel()
+	n := 0
+	for names := range seen {
+		n++
+		if strings.Contains(names, "+") {
+			t.Errorf("at once: %s", names)
+		}
+	}
+	if n < 20 {
+		t.Errorf("the watch saw %d changes", n)
+	}
+}
+
+// TestAnEarlierTermNeverComesBack: a term that is over doesn't take the label off that of a later one, nor come beside it.
+func TestAnEarlierTermNeverComesBack(t *testing.T) {
+	w := newWorld(t, "a", "b")
+	b, _ := w.keeper(w.label("b"), time.Hour)
+	b.Lead(valid(9))
+	w.becomes("b")
+	a, said := w.keeper(w.label("a"), time.Hour)
+	a.Lead(valid(5))
+	said.has(t, errLater.Error())
+	w.becomes("b")
+}
+
+// TestLateWrite: a write that puts the label on, and is late, is refused once the label was taken off.
+func TestLateWrite(t *testing.T) {
+	w := newWorld(t, "a")
+	p, err := dial(w.label("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.rest.Client.CloseIdleConnections()
+	seen, err := p.own(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.maybe = true // the write was sent
+	if err := p.remove(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	value := "leader"
+	if err := p.patch(t.Context(), "a", &value, mark{Election: "job", Token: 1}, seen); err == nil {
+		t.Error("it was done")
+	}
+	w.becomes()
+}
+
+// TestOnlyItsOwn: labels of another election, or of people, stay; and on the own pod they are an error.
+func TestOnlyItsOwn(t *testing.T) {
+	w := newWorld(t, "a", "b", "c", "own", "theirs")
+	other := w.label("b")
+	other.Election = "other"
+	k, _ := w.keeper(other, time.Hour)
+	k.Lead(valid(1))
+	w.write("c", `{"labels":{"`+role+`":"leader"}}`)
+	w.becomes("b", "c")
+	a, _ := w.keeper(w.label("a"), time.Hour)
+	a.Lead(valid(2))
+	w.becomes("a", "b", "c")
+	a.Leave(t.Context())
+	w.becomes("b", "c")
+
+	w.write("own", `{"labels":{"`+role+`":"leader"}}`)
+	own, said := w.keeper(w.label("own"), time.Hour)
+	own.Lead(valid(3))
+	said.has(t, "take it out of the pod's template")
+	own.Leave(t.Context())
+	w.becomes("b", "c", "own")
+
+	second, said := w.keeper(w.label("b"), time.Hour)
+	second.Lead(valid(4))
+	said.has(t, "pod b has it from the election other")
+	second.Leave(t.Context())
+	w.becomes("b", "c", "own")
+}
+
+// TestEnds: the label goes with the term, in doubt, and at the end of the process; and comes again when the doubt is over.
+func TestEnds(t *testing.T) {
+	w := newWorld(t, "a")
+	k, _ := w.keeper(w.label("a"), 10*time.Millisecond)
+	k.Lead(valid(1))
+	w.becomes("a")
+	k.Doubt(true)
+	w.becomes()
+	if set, err := k.State(); set || err != nil {
+		t.Errorf("%v, %v", set, err)
+	}
+	k.Doubt(false)
+	w.becomes("a")
+	k.Leave(t.Context())
+	if got := w.labelled(); len(got) > 0 {
+		t.Errorf("Leave returned: %v", got)
+	}
+	var mu sync.Mutex
+	var over error
+	k.Lead(Term{Token: 2, Check: func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		return over
+	}})
+	w.becomes("a")
+	mu.Lock()
+	over = errors.New("over")
+	mu.Unlock()
+	w.becomes() // nobody has told it
+	k.Lead(valid(3))
+	w.becomes("a")
+	w.write("a", `{"labels":{"`+role+`":null}}`) // another program
+	w.becomes("a")
+	k.Close()
+	if got := w.labelled(); len(got) > 0 {
+		t.Errorf("Close returned: %v", got)
+	}
+}
+
+// TestLeftBehind: the next process of a pod takes off what the one before left, whoever leads.
+func TestLeftBehind(t *testing.T) {
+	w := newWorld(t, "a")
+	w.write("a", `{"labels":{"`+role+`":"leader"},"annotations":{"`+role+suffix+`":"{\"election\":\"job\",\"token\":7}"}}`)
+	w.becomes("a")
+	w.keeper(w.label("a"), time.Hour)
+	w.becomes()
+}
+
+// TestServerAway: Leave returns in time while the API server hangs, and the label is taken off when it answers again.
+func TestServerAway(t *testing.T) {
+	w := newWorld(t, "a")
+	k, said := w.keeper(w.label("a"), time.Hour)
+	k.Leave(t.Context()) // it is idle
+	hang := &hanging{next: k.pods.rest.Client.Transport}
+	k.pods.rest.Client.Transport = hang
+	k.Lead(valid(1))
+	w.becomes("a")
+	hang.begin()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	k.Leave(ctx)
+	if ctx.Err() == nil {
+		t.Error("Leave didn't wait")
+	}
+	w.becomes("a")
+	if set, _ := k.State(); !set {
+		t.Error("it takes the label for gone")
+	}
+	hang.end()
+	w.becomes()
+	said.has(t, "the API server doesn't answer")
+}
+
+type hanging struct {
+	next  http.RoundTripper
+	mu    sync.Mutex
+	until chan struct{}
+}
+
+func (h *hanging) begin() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.until = make(chan struct{})
+}
+
+// end has what hangs fail, and what comes after that pass.
+func (h *hanging) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	close(h.until)
+	h.until = nil
+}
+
+func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.mu.Lock()
+	until := h.until
+	h.mu.Unlock()
+	if until == nil {
+		return h.next.RoundTrip(r)
+	}
+	select {
+	case <-until:
+		return nil, errors.New("broken")
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}
+
+func TestParse(t *testing.T) {
+	t.Setenv(EnvPod, "pod")
+	t.Setenv(EnvNamespace, "ns")
+	if l, err := Parse(role+"=leader", "job"); err != nil || l != (Label{Key: role, Value: "leader", Pod: "pod", Namespace: "ns", Election: "job"}) {
+		t.Errorf("%+v, %v", l, err)
+	}
+	for text, want := range map[string]string{
+		"leader": "want KEY=VALUE", "role=": "want KEY=VALUE", "=leader": `key ""`, "a b=c": `key "a b"`, "role=a b": `value "a b"`,
+		string(bytes.Repeat([]byte("k"), 60)) + "=v": "at most 58 bytes",
+	} {
+		if _, err := Parse(text, "job"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want %q", text, err, want)
+		}
+	}
+	t.Setenv(EnvNamespace, "")
+	if _, err := Parse("a=b", "job"); err == nil || !strings.Contains(err.Error(), EnvNamespace) {
+		t.Errorf("without a namespace: %v", err)
+	}
+}
