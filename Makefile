@@ -1,6 +1,6 @@
 # The targets below are what is typed here day by day. CI runs .ci/run, which does all of it.
 .DEFAULT_GOAL := help
-.PHONY: help build test race fmt lint api fuzz soak proof mutants bench bench-engines bench-server bench-ids bench-availability engines engines-down examples tidy ci clean
+.PHONY: help build test race fmt lint api fuzz soak proof mutants bench bench-engines bench-server bench-ids bench-availability versions engines engines-down examples tidy ci clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ fuzz: ## fuzz every target for a minute
 
 soak: ## 50 processes, 5 minutes of kills, stops and breaks on one store; SOAK="-duration 1h" for more
 	go run ./internal/proof/soak $(SOAK)
+
+versions: ## run earlier versions beside this one on a file, etcd and PostgreSQL; VERSIONS="--for 10m" for more
+	scripts/versions $(VERSIONS)
 
 proof: ## 100,000 simulated seeds, 11 million states, every seeded bug; writes docs/proof.md
 	scripts/proof

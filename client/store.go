@@ -131,7 +131,15 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	if err := s.write(ctx, rec.Key, rec.Nonce, q, &line); err != nil {
 		return store.Record{}, err
 	}
-	return line.Rec()
+	put, err := line.Rec()
+	// What landed then has no owner and no kind: nobody holds a share by it.
+	if err == nil && rec.Kind.Shared() && put.Kind != rec.Kind {
+		return store.Record{}, &store.InvalidError{
+			Field: "Kind", Value: string(rec.Kind),
+			Want: fmt.Sprintf("a lock server that keeps what a name is; the version at %s does not: upgrade the server before its callers", s.base.Redacted()),
+		}
+	}
+	return put, err
 }
 
 // refused is the error of a write.

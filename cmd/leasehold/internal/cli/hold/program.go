@@ -143,12 +143,14 @@ func ShareHeld(e *lock.HeldError) string {
 }
 
 // EndError is the error with the exit code of a CMD that ended by itself.
-func EndError(s supervise.Status) error {
-	code := s.Code
+func EndError(s supervise.Status) error { return cli.Exit(Code(s), nil) }
+
+// Code is the exit code that says how CMD has ended.
+func Code(s supervise.Status) int {
 	if sig, ok := s.Signal.(syscall.Signal); ok {
-		code = cli.ExitSignal + int(sig)
+		return cli.ExitSignal + int(sig)
 	}
-	return cli.Exit(code, nil)
+	return s.Code
 }
 
 // Environment is this program's, without the variables of own and drop, and with own.

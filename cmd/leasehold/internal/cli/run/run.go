@@ -38,6 +38,7 @@ type Options struct {
 	Info    []string
 	Restart bool
 	sharing
+	once
 }
 
 // Job is one call of run.
@@ -76,11 +77,15 @@ func (a *app) runCommand() *cobra.Command {
 			"On most stores a holder that died is known only by its silence for a whole TTL. So -n, and -w\n" +
 			"below the TTL, remember what they saw in your state directory: the first run that meets a dead holder exits with 75, and one that comes\n" +
 			"a TTL later takes the name. With -w above the TTL (20s by default) the first one does.\n\n" +
+			"With --once-per 1h, CMD runs once in each hour, on one of all machines that call, though their clocks and starts differ. The other\n" +
+			"calls say which holder ran it, and exit with 0 (see --done-exit-code). A turn is done once CMD was begun in it: if its machine dies then, CMD\n" +
+			"doesn't run again in that turn, unless --retry-failed says so. --tick '0 3 * * *' --tz ZONE begins turns by a cron expression.\n\n" +
 			"CMD finds LEASEHOLD_NAME, LEASEHOLD_TOKEN, LEASEHOLD_HOLDER and LEASEHOLD_STORE in its environment.\n\n" +
 			"Exit codes: CMD's own; 128+N if signal N ended it; 75 if NAME was not acquired (see -E); 79 if the lease was lost;\n" +
 			"126 if CMD can't be executed, 127 if it can't be found; 125 for other errors, 64 for a wrong command line.",
 		Example: "  leasehold run billing -- ./billing-job --full\n" +
 			"  leasehold run -n nightly -- ./backup.sh          # do nothing if another one is running\n" +
+			"  leasehold run --once-per 24h nightly -- ./backup.sh  # cron on three machines: one of them runs it\n" +
 			"  leasehold run api -w 1m --info version=1.2 -- ./api\n" +
 			"  leasehold run leader --restart -- ./worker       # stand by, work, stand by again\n" +
 			"  leasehold run licences --slots 3 -- ./simulate   # three at a time\n" +
@@ -90,6 +95,7 @@ func (a *app) runCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Limited = cmd.Flags().Changed("wait")
 			o.limitGiven = cmd.Flags().Changed("slots")
+			o.given = cmd.Flags().Changed("once-per") || cmd.Flags().Changed("tick")
 			return a.run(cmd.Context(), args[0], args[1:], o)
 		},
 	}
@@ -99,6 +105,7 @@ func (a *app) runCommand() *cobra.Command {
 	f.StringArrayVar(&o.Info, "info", nil, "KEY=VALUE for people to see; may be repeated")
 	f.BoolVar(&o.Restart, "restart", false, "after a loss, wait for NAME again and run CMD again")
 	o.sharing.add(f)
+	o.once.add(f)
 	for _, name := range []string{"ttl", "kill-after", "contain", "conflict-exit-code", "as", "keys"} {
 		a.Flag(f, name)
 	}
@@ -206,7 +213,7 @@ func (j *Job) check() (err error) {
 	if j.Opts.Wait < 0 {
 		return cli.Usage("--wait %v: want a duration that is not negative", j.Opts.Wait)
 	}
-	if err := j.Opts.sharing.check(); err != nil {
+	if err := errors.Join(j.Opts.sharing.check(), j.Opts.once.check(j.Opts.sharing, j.Opts.Restart, j.App.Clock.Wall())); err != nil {
 		return err
 	}
 	j.Opts.NoWait = j.Opts.NoWait || j.Opts.Limited && j.Opts.Wait == 0
@@ -233,6 +240,9 @@ func (j *Job) once(ctx context.Context) error {
 		return err
 	}
 	j.keepSightings(nil)
+	if done, err := j.begin(h); done || err != nil {
+		return err
+	}
 	env, err := j.environ(h)
 	if err != nil {
 		return errors.Join(err, j.release(h))
@@ -248,6 +258,9 @@ func (j *Job) once(ctx context.Context) error {
 	}
 	lost := supervise.Watch(h, p, j.Timing, j.App.Clock, func(n supervise.Notice) { j.Words.Notice(n, j.Argv[0], h.Left()) })
 	cause := context.Cause(h.Context())
+	if !lost {
+		j.end(h, hold.Code(p.Status()))
+	}
 	if err := j.release(h); err != nil {
 		j.Words.Say("%s", cli.OneLine(err))
 	}
