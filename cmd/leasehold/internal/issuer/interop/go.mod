@@ -3,7 +3,7 @@ module github.com/leasehold/leasehold/cmd/leasehold/internal/issuer/interop
 go 1.26.0
 
 require (
-	github.com/go-jose/go-jose/v4 v4.1.8
+	github.com/go-jose/go-jose/v4 v4.1.9
 	github.com/leasehold/leasehold v0.0.0
 	github.com/leasehold/leasehold/cmd/leasehold v0.0.0
 	github.com/leasehold/leasehold/server v0.0.0
