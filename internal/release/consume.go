@@ -150,8 +150,9 @@ func (c *consumer) cleanUp() error {
 		for _, m := range c.w.Modules {
 			for _, v := range []string{c.version, patch, minor} {
 				errs = append(errs, os.RemoveAll(filepath.Join(cache, filepath.FromSlash(m.Path)+"@"+v)))
-				files, err := filepath.Glob(filepath.Join(cache, "cache", "download", filepath.FromSlash(m.Path), "@v", v+".*"))
-				errs = append(errs, err)
+				at := filepath.Join(cache, "cache", "download", filepath.FromSlash(m.Path), "@v")
+				files, err := filepath.Glob(filepath.Join(at, v+".*"))
+				errs = append(errs, err, os.RemoveAll(filepath.Join(at, "list"))) // the go command asks for it again
 				for _, file := range files {
 					errs = append(errs, os.Remove(file))
 				}
