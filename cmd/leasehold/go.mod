@@ -3,6 +3,7 @@ module github.com/leasehold/leasehold/cmd/leasehold
 go 1.26.0
 
 require (
+	github.com/adhocore/gronx v1.20.4
 	github.com/aws/aws-sdk-go-v2 v1.47.7
 	github.com/aws/aws-sdk-go-v2/config v1.33.15
 	github.com/aws/aws-sdk-go-v2/credentials v1.20.15

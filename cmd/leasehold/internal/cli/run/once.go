@@ -1,12 +1,16 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/adhocore/gronx"
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold/leasehold/clock"
@@ -19,8 +23,10 @@ import (
 
 // once is how often CMD may run, on all machines together.
 type once struct {
-	per   time.Duration // 0: as often as it is called
-	given bool          // per was given
+	per   time.Duration // of each turn, where there is no tick
+	tick  string        // a cron expression: a turn begins at each of its times
+	tz    string        // where tick is; "" is UTC
+	given bool          // per or tick was given
 	retry bool          // a turn that failed is not done
 	code  int           // the exit code where the turn was done before
 }
@@ -33,28 +39,35 @@ const (
 
 func (o *once) add(f *pflag.FlagSet) {
 	f.DurationVar(&o.per, "once-per", 0, "run CMD once in each turn of that `length`, on one of all machines that call: 1h turns begin at the hour, 24h at midnight UTC, 168h on Monday")
-	f.BoolVar(&o.retry, "retry-failed", false, "with --once-per: run CMD again in a turn in which it has failed, or was lost")
-	f.IntVar(&o.code, "done-exit-code", 0, "with --once-per: the exit code if the turn was done before")
+	f.StringVar(&o.tick, "tick", "", "as --once-per, with turns that begin at the times of a cron `expression`: '0 3 * * *'")
+	f.StringVar(&o.tz, "tz", "", "with --tick: the time `zone` of the expression, such as Europe/Berlin (default UTC)")
+	f.BoolVar(&o.retry, "retry-failed", false, "with --once-per or --tick: run CMD again in a turn in which it has failed, or was lost")
+	f.IntVar(&o.code, "done-exit-code", 0, "with --once-per or --tick: the exit code if the turn was done before")
 }
 
-func (o once) check(s sharing, restart bool) error {
+func (o once) check(s sharing, restart bool, now time.Time) error {
 	switch {
 	case !o.given && o.retry:
-		return cli.Usage("--retry-failed: it belongs to --once-per DURATION")
+		return cli.Usage("--retry-failed: it belongs to --once-per DURATION or --tick EXPRESSION")
 	case !o.given && o.code != 0:
-		return cli.Usage("--done-exit-code: it belongs to --once-per DURATION")
+		return cli.Usage("--done-exit-code: it belongs to --once-per DURATION or --tick EXPRESSION")
+	case o.tz != "" && o.tick == "":
+		return cli.Usage("--tz: it belongs to --tick EXPRESSION")
 	case !o.given:
 		return nil
-	case o.per < minPer || o.per > maxPer:
+	case o.tick != "" && o.per != 0:
+		return cli.Usage("--once-per and --tick exclude each other: give one")
+	case o.tick == "" && (o.per < minPer || o.per > maxPer):
 		return cli.Usage("--once-per %v: want %v to %v", o.per, minPer, maxPer)
 	case o.code < 0 || o.code > 255:
 		return cli.Usage("--done-exit-code %d: want 0 to 255", o.code)
 	case s.shared || s.limitGiven:
-		return cli.Usage("--once-per: it is for a name that one run holds alone: leave --shared and --slots out")
+		return cli.Usage("--once-per and --tick: they are for a name that one run holds alone: leave --shared and --slots out")
 	case restart && !o.retry:
-		return cli.Usage("--restart: with --once-per, CMD runs again in its turn only with --retry-failed: add that, or leave --restart out")
+		return cli.Usage("--restart: with --once-per or --tick, CMD runs again in its turn only with --retry-failed: add that, or leave --restart out")
 	}
-	return nil
+	_, err := o.at(now)
+	return err
 }
 
 // turnPrefix begins the keys of the records of turns; the name follows.
@@ -64,7 +77,8 @@ const turnPrefix = ".turn/"
 // the name, since nobody but its holder may change the latter. The token fences it: a holder of an earlier term can't
 // change what a later one has begun.
 type turn struct {
-	At     time.Time   `json:"at"` // when the turn begins, by its own calendar: what tells it from all others
+	At     time.Time   `json:"at"`             // when the turn begins, as the calendar of Zone has it, written as UTC: what tells it from all others
+	Zone   string      `json:"zone,omitempty"` // of a tick
 	Token  fence.Token `json:"token"`
 	Holder string      `json:"holder"`
 	Begun  time.Time   `json:"begun"`          // by the holder's wall clock, for people
@@ -78,8 +92,40 @@ type turnData struct {
 
 const turnFormat = 1
 
+// macros are the expressions without five fields.
+var macros = []string{"@hourly", "@daily", "@weekly", "@monthly", "@yearly"}
+
 // at returns the turn that a wall clock is in.
-func (o once) at(wall time.Time) time.Time { return wall.Truncate(o.per).UTC() }
+//
+// The turns of a tick are told apart by what a clock on the wall of its zone shows, without the zone's offset. So a
+// time that comes twice, when clocks are set back, is one turn; and one that is left out, when they are set forward, is due from then on.
+func (o once) at(wall time.Time) (time.Time, error) {
+	if o.tick == "" {
+		return wall.Truncate(o.per).UTC(), nil
+	}
+	zone, err := time.LoadLocation(o.tz)
+	if err != nil || o.tz == "Local" {
+		return time.Time{}, cli.Usage("--tz %q: want a name of the time zone database, such as Europe/Berlin, which has to be installed (tzdata)", o.tz)
+	}
+	if len(strings.Fields(o.tick)) != 5 && !slices.Contains(macros, o.tick) || !gronx.IsValid(o.tick) {
+		return time.Time{}, cli.Usage("--tick %q: want minute, hour, day, month and weekday, as in '0 3 * * *', or one of %s", o.tick, strings.Join(macros, ", "))
+	}
+	y, month, d := wall.In(zone).Date()
+	h, m, s := wall.In(zone).Clock()
+	at, err := gronx.PrevTickBefore(o.tick, time.Date(y, month, d, h, m, s, 0, time.UTC), true)
+	if err != nil {
+		return time.Time{}, cli.Usage("--tick %q: it has had no time yet: %w", o.tick, err)
+	}
+	return at.Truncate(time.Minute), nil
+}
+
+// zone is what tells a turn's calendar.
+func (o once) zone() string {
+	if o.tick == "" {
+		return ""
+	}
+	return cmp.Or(o.tz, "UTC")
+}
 
 // failed reports whether a turn may be run again with --retry-failed. Its holder has the name no more.
 func (t turn) failed() bool { return t.Code == nil || *t.Code != 0 }
@@ -89,15 +135,19 @@ func (t turn) describe(now time.Time) string {
 	if t.Code != nil {
 		how = fmt.Sprintf("exit code %d", *t.Code)
 	}
-	return fmt.Sprintf("the turn of %s was begun %s by %s: %s", output.At(t.At, now), output.Ago(t.Begun, now), t.Holder, how)
+	at := output.At(t.At, now)
+	if t.Zone != "" {
+		at = t.At.Format("2006-01-02 15:04 ") + t.Zone
+	}
+	return fmt.Sprintf("the turn of %s was begun %s by %s: %s", at, output.Ago(t.Begun, now), t.Holder, how)
 }
 
-func readTurn(rec store.Record) (*turn, error) {
-	if len(rec.Data) == 0 {
-		return nil, nil
+func readTurn(rec store.Record) (last *turn, err error) {
+	d := turnData{Format: turnFormat}
+	if len(rec.Data) > 0 {
+		err = json.Unmarshal(rec.Data, &d)
 	}
-	var d turnData
-	if err := json.Unmarshal(rec.Data, &d); err != nil {
+	if err != nil {
 		return nil, driver.Corrupt(rec.Key, err)
 	}
 	if d.Format != turnFormat {
@@ -167,8 +217,12 @@ func (j *Job) begin(h Hold) (bool, error) {
 		return false, nil
 	}
 	now := j.App.Clock.Wall()
-	t := turn{At: j.Opts.at(now), Token: h.Token(), Holder: j.m.Holder(), Begun: now.UTC()}
-	done, err := beginTurn(h.Context(), j.st, j.Name, t, j.Opts.retry)
+	at, err := j.Opts.at(now)
+	var done *turn
+	if err == nil {
+		t := turn{At: at, Zone: j.Opts.zone(), Token: h.Token(), Holder: j.m.Holder(), Begun: now.UTC()}
+		done, err = beginTurn(h.Context(), j.st, j.Name, t, j.Opts.retry)
+	}
 	if err == nil && done == nil {
 		return false, nil
 	}

@@ -17,6 +17,16 @@ import (
 	"github.com/leasehold/leasehold/store/memory"
 )
 
+// at returns the turn that a wall clock is in.
+func at(t *testing.T, o once, wall time.Time) time.Time {
+	t.Helper()
+	at, err := o.at(wall)
+	if err != nil {
+		t.Error(err)
+	}
+	return at
+}
+
 // tally is what came of the turns of a test.
 type tally struct {
 	mu     sync.Mutex
@@ -64,7 +74,7 @@ func (h *host) call(t *testing.T, per, lasts time.Duration, dies int) {
 		t.Error(err)
 		return
 	}
-	at := once{per: per}.at(h.clk.Wall())
+	at := at(t, once{per: per}, h.clk.Wall())
 	if die(beforeBegin) {
 		return
 	}
@@ -200,7 +210,7 @@ func TestClockThatIsBehind(t *testing.T) {
 	st := db.Open()
 	now := time.Date(2026, 11, 24, 3, 0, 10, 0, time.UTC)
 	o := once{per: time.Hour}
-	if done, err := beginTurn(t.Context(), st, "job", turn{At: o.at(now), Token: l.Token()}, false); done != nil || err != nil {
+	if done, err := beginTurn(t.Context(), st, "job", turn{At: at(t, o, now), Token: l.Token()}, false); done != nil || err != nil {
 		t.Fatalf("%v, %v", done, err)
 	}
 	if err := endTurn(t.Context(), st, "job", l.Token(), 0); err != nil {
@@ -219,8 +229,8 @@ func TestClockThatIsBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, retry := range []bool{false, true} {
-		behind := turn{At: o.at(now.Add(-20 * time.Second)), Token: l.Token()}
-		if done, err := beginTurn(t.Context(), st, "job", behind, retry); done == nil || err != nil || !done.At.Equal(o.at(now)) {
+		behind := turn{At: at(t, o, now.Add(-20*time.Second)), Token: l.Token()}
+		if done, err := beginTurn(t.Context(), st, "job", behind, retry); done == nil || err != nil || !done.At.Equal(at(t, o, now)) {
 			t.Errorf("retry %v: %v, %v", retry, done, err)
 		}
 	}
@@ -258,12 +268,44 @@ func TestLaterTurnsAreRefused(t *testing.T) {
 
 // The turns of a week begin on Mondays, those of a day at midnight UTC.
 func TestTurnsAreAligned(t *testing.T) {
-	at := time.Date(2026, 11, 26, 13, 45, 10, 0, time.FixedZone("", 3600)) // a Thursday
+	now := time.Date(2026, 11, 26, 13, 45, 10, 0, time.FixedZone("", 3600)) // a Thursday
 	for per, want := range map[time.Duration]string{
 		time.Hour: "2026-11-26T12:00:00Z", 24 * time.Hour: "2026-11-26T00:00:00Z", 7 * 24 * time.Hour: "2026-11-23T00:00:00Z", 15 * time.Minute: "2026-11-26T12:45:00Z",
 	} {
-		if got := (once{per: per}).at(at).Format(time.RFC3339); got != want {
+		if got := at(t, once{per: per}, now).Format(time.RFC3339); got != want {
 			t.Errorf("%v: %s, want %s", per, got, want)
+		}
+	}
+}
+
+// Which tick is due when, on common days and on those on which clocks are set forward and back.
+func TestTicks(t *testing.T) {
+	for _, tt := range []struct{ tick, tz, now, want string }{
+		{"0 3 * * *", "", "2026-11-24T02:59:59Z", "2026-11-23 03:00"},
+		{"0 3 * * *", "", "2026-11-24T03:00:00Z", "2026-11-24 03:00"},
+		{"0 3 * * *", "", "2026-11-24T03:00:41Z", "2026-11-24 03:00"},
+		{"*/15 * * * *", "", "2026-11-24T03:44:59Z", "2026-11-24 03:30"},
+		{"0 3 * * *", "Europe/Berlin", "2026-11-24T02:00:00Z", "2026-11-24 03:00"},
+		{"0 3 * * *", "Europe/Berlin", "2026-07-24T00:59:59Z", "2026-07-23 03:00"},
+		{"@weekly", "", "2026-11-24T03:00:00Z", "2026-11-22 00:00"},
+		{"0 3 29 2 *", "", "2026-11-24T03:00:00Z", "2024-02-29 03:00"},
+		// 02:30 does not come on that day. It is due when clocks show 03:00, half an hour after 01:59.
+		{"30 2 * * *", "Europe/Berlin", "2026-03-29T00:59:59Z", "2026-03-28 02:30"},
+		{"30 2 * * *", "Europe/Berlin", "2026-03-29T01:00:00Z", "2026-03-29 02:30"},
+		{"0 3 * * *", "Europe/Berlin", "2026-03-29T01:00:00Z", "2026-03-29 03:00"},
+		// 02:30 comes twice on that day, as one turn. In between, clocks show a time before it, and the turn before it: that is over.
+		{"30 2 * * *", "Europe/Berlin", "2026-10-25T00:29:59Z", "2026-10-24 02:30"},
+		{"30 2 * * *", "Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-25 02:30"},
+		{"30 2 * * *", "Europe/Berlin", "2026-10-25T01:10:00Z", "2026-10-24 02:30"},
+		{"30 2 * * *", "Europe/Berlin", "2026-10-25T01:30:00Z", "2026-10-25 02:30"},
+		{"0 3 * * *", "Europe/Berlin", "2026-10-25T02:00:00Z", "2026-10-25 03:00"},
+	} {
+		now, err := time.Parse(time.RFC3339, tt.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := at(t, once{tick: tt.tick, tz: tt.tz}, now).Format("2006-01-02 15:04"); got != tt.want {
+			t.Errorf("%s in %q at %s: %s, want %s", tt.tick, tt.tz, tt.now, got, tt.want)
 		}
 	}
 }
@@ -271,15 +313,19 @@ func TestTurnsAreAligned(t *testing.T) {
 func TestOnceMistakes(t *testing.T) {
 	for says, o := range map[string]once{
 		"--once-per 500ms: want 1s to": {given: true, per: 500 * time.Millisecond}, "--retry-failed: it belongs": {retry: true},
-		"--done-exit-code: it belongs": {code: 3}, "--done-exit-code 256": {given: true, per: time.Hour, code: 256}, "": {given: true, per: time.Hour},
+		"--done-exit-code: it belongs": {code: 3}, "--tz: it belongs": {tz: "Europe/Berlin"}, `--tz "Mars/Olympus": want a name`: {given: true, tick: "0 3 * * *", tz: "Mars/Olympus"},
+		`--tick "61 * * * *": want minute`: {given: true, tick: "61 * * * *"}, `--tick "0 0 3 * * *": want minute`: {given: true, tick: "0 0 3 * * *"},
+		`--tick "@5minutes": want minute`: {given: true, tick: "@5minutes"}, `--tick "0 0 30 2 *": it has had no time`: {given: true, tick: "0 0 30 2 *"},
+		"exclude each other":   {given: true, tick: "0 3 * * *", per: time.Hour},
+		"--done-exit-code 256": {given: true, per: time.Hour, code: 256}, "": {given: true, per: time.Hour},
 	} {
-		err := o.check(sharing{}, false)
+		err := o.check(sharing{}, false, time.Now())
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want %q", o, err, says)
 		}
 	}
 	o := once{given: true, per: time.Hour}
-	if o.check(sharing{shared: true}, false) == nil || o.check(sharing{}, true) == nil {
+	if o.check(sharing{shared: true}, false, time.Now()) == nil || o.check(sharing{}, true, time.Now()) == nil {
 		t.Error("--shared and --restart were taken")
 	}
 }

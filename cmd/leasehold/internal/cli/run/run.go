@@ -77,7 +77,7 @@ func (a *app) runCommand() *cobra.Command {
 			"a TTL later takes the name. With -w above the TTL (20s by default) the first one does.\n\n" +
 			"With --once-per 1h, CMD runs once in each hour, on one of all machines that call, though their clocks and starts differ. The other\n" +
 			"calls say which holder ran it, and exit with 0 (see --done-exit-code). A turn is done once CMD was begun in it: if its machine dies then, CMD\n" +
-			"doesn't run again in that turn, unless --retry-failed says so.\n\n" +
+			"doesn't run again in that turn, unless --retry-failed says so. --tick '0 3 * * *' --tz ZONE begins turns by a cron expression.\n\n" +
 			"CMD finds LEASEHOLD_NAME, LEASEHOLD_TOKEN, LEASEHOLD_HOLDER and LEASEHOLD_STORE in its environment.\n\n" +
 			"Exit codes: CMD's own; 128+N if signal N ended it; 75 if NAME was not acquired (see -E); 79 if the lease was lost;\n" +
 			"126 if CMD can't be executed, 127 if it can't be found; 125 for other errors, 64 for a wrong command line.",
@@ -93,7 +93,7 @@ func (a *app) runCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Limited = cmd.Flags().Changed("wait")
 			o.limitGiven = cmd.Flags().Changed("slots")
-			o.given = cmd.Flags().Changed("once-per")
+			o.given = cmd.Flags().Changed("once-per") || cmd.Flags().Changed("tick")
 			return a.run(cmd.Context(), args[0], args[1:], o)
 		},
 	}
@@ -211,7 +211,7 @@ func (j *Job) check() (err error) {
 	if j.Opts.Wait < 0 {
 		return cli.Usage("--wait %v: want a duration that is not negative", j.Opts.Wait)
 	}
-	if err := errors.Join(j.Opts.sharing.check(), j.Opts.once.check(j.Opts.sharing, j.Opts.Restart)); err != nil {
+	if err := errors.Join(j.Opts.sharing.check(), j.Opts.once.check(j.Opts.sharing, j.Opts.Restart, j.App.Clock.Wall())); err != nil {
 		return err
 	}
 	j.Opts.NoWait = j.Opts.NoWait || j.Opts.Limited && j.Opts.Wait == 0
