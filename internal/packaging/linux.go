@@ -65,6 +65,9 @@ func (r *release) linuxPackage(format string, p program, t target, exe string) e
 			Deb:     nfpm.Deb{Compression: "xz"},
 		},
 	})
+	if format == "deb" {
+		info.Recommends = []string{"procps"} // whose /bin/kill reloads the server; elsewhere util-linux has it
+	}
 	packager, err := nfpm.Get(format)
 	if err != nil {
 		return err
