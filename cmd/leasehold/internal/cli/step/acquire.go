@@ -131,7 +131,6 @@ type taking struct {
 	st     store.Store
 	m      *lease.Manager
 	secret string
-	l      *lease.Lease
 }
 
 // take acquires the name and writes the file, and starts what keeps the hold. If anything fails on

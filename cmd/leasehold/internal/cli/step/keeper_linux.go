@@ -144,7 +144,7 @@ type keeper struct {
 	hold  holdfile.Hold
 	term  term
 	until clock.Instant // when the hold ends unless it is renewed
-	ended chan error    // says that the parent has ended, or the descriptor was closed
+	ended chan struct{} // closed when the parent has ended, or the descriptor was closed
 }
 
 // KeeperMain is the life of a keeper. It ends with the parent, or when the descriptor is closed, or
@@ -156,7 +156,7 @@ func KeeperMain() {
 		unix.CloseOnExec(fd)
 	}
 	answer := os.NewFile(readyFD, "ready")
-	k := &keeper{clk: clock.System(), ended: make(chan error, 1)}
+	k := &keeper{clk: clock.System(), ended: make(chan struct{})}
 	err := k.begin()
 	if err != nil {
 		_, _ = fmt.Fprintln(answer, cli.OneLine(err))
@@ -208,19 +208,20 @@ func (k *keeper) begin() error {
 	return k.note(func(h *holdfile.Hold) { h.Keeper = os.Getpid() })
 }
 
-// watch waits for the end of the parent, or of the descriptor.
+// watch waits for the end of the parent, or of the descriptor. What can't be waited for counts as
+// being there: to release the name would let another in beside it.
 func (k *keeper) watch() {
+	wait := func() error {
+		_, err := unix.Poll([]unix.PollFd{{Fd: parentFD, Events: unix.POLLIN}}, -1)
+		return err
+	}
 	if k.Byte != 0 {
-		k.ended <- awaitByte(lockedFD, k.Byte)
-		return
+		wait = func() error { return awaitByte(lockedFD, k.Byte) }
 	}
-	for {
-		fds := []unix.PollFd{{Fd: parentFD, Events: unix.POLLIN}}
-		if _, err := unix.Poll(fds, -1); !errors.Is(err, unix.EINTR) {
-			k.ended <- err
-			return
-		}
+	for wait() != nil {
+		_ = clock.Sleep(context.Background(), k.clk, k.TTL/retries)
 	}
+	close(k.ended)
 }
 
 // note writes into the file until when the hold is valid, and what change says.
