@@ -3,6 +3,7 @@ module github.com/leasehold/leasehold/internal/proof/charts
 go 1.26.0
 
 require (
+	github.com/leasehold/leasehold v0.0.0
 	helm.sh/helm/v4 v4.3.1
 	sigs.k8s.io/yaml v1.6.0
 )
