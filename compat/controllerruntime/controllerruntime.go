@@ -25,7 +25,9 @@ import (
 	"github.com/leasehold/leasehold/lease"
 )
 
-// Add has mgr be a candidate for name while it runs. mgr is made with LeaderElection false.
+// Add has mgr be a candidate for name while it runs. mgr is made with LeaderElection false, and with
+// GracefulShutdownTimeout -1: otherwise Start may return, and the name be released, before what runs
+// in the term has returned.
 //
 // setup is called at the beginning of each term with a manager for that term: what is added to it
 // runs in the term, whether or not it says that it needs a leader. All else is mgr's. An error of

@@ -28,7 +28,8 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/lease"
-	leases "github.com/leasehold/leasehold/store/kubernetes"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/memory"
 )
 
 func TestMain(m *testing.M) {
@@ -44,6 +45,7 @@ const (
 
 // stage is what replicas do, in its order.
 type stage struct {
+	store   store.Store // of the leases
 	mu      sync.Mutex
 	highest fence.Token
 	done    map[string]int // by replica, token and object
@@ -72,7 +74,6 @@ type replica struct {
 	name  string
 	stage *stage
 	lists atomic.Int64 // of ConfigMaps
-	store *leases.Store
 	terms chan election.Term
 	looks sync.Map // how often the predicate of a term was asked
 	stop  func()
@@ -95,15 +96,7 @@ func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r
 func (s *stage) replica(t *testing.T, srv *servers.Server, who string) *replica {
 	t.Helper()
 	r := &replica{t: t, name: who, stage: s, terms: make(chan election.Term, 100)}
-	config := connect(t, srv)
-	client, err := leases.Client(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.store, err = leases.New(client, leases.Options{Namespace: namespace}); err != nil {
-		t.Fatal(err)
-	}
-	m, err := lease.NewManager(r.store, lease.Options{TTL: 30 * time.Second, Name: who})
+	m, err := lease.NewManager(s.store, lease.Options{TTL: 30 * time.Second, Name: who})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +110,8 @@ func (s *stage) replica(t *testing.T, srv *servers.Server, who string) *replica 
 			return next.RoundTrip(q)
 		})
 	})
-	mgr, err := manager.New(counted, manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
+	forever := -time.Second
+	mgr, err := manager.New(counted, manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}, GracefulShutdownTimeout: &forever})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,9 +127,6 @@ func (s *stage) replica(t *testing.T, srv *servers.Server, who string) *replica 
 			t.Errorf("%s: %v", who, err)
 		}
 		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := r.store.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -210,7 +201,7 @@ func TestTerms(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &stage{done: map[string]int{}}
+	s := &stage{store: memory.New(memory.Options{}), done: map[string]int{}}
 	a := s.replica(t, srv, "a")
 	first := next(t, "term of a", a.terms)
 	b := s.replica(t, srv, "b")
@@ -229,10 +220,10 @@ func TestTerms(t *testing.T) {
 	order := func(from election.Term, to string) {
 		t.Helper()
 		eventually(t, to+" stands", func() bool {
-			state, err := election.ReadState(t.Context(), a.store, name)
+			state, err := election.ReadState(t.Context(), s.store, name)
 			return err == nil && slices.ContainsFunc(state.Candidates, func(c election.Candidate) bool { return c.Name == to || strings.HasPrefix(c.Owner(), to+"/") })
 		})
-		if _, err := election.HandOver(t.Context(), b.store, name, election.HandOverOptions{Token: from.Token, By: "ada"}); err != nil {
+		if _, err := election.HandOver(t.Context(), s.store, name, election.HandOverOptions{Token: from.Token, By: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/go-logr/logr v1.4.3
 	github.com/leasehold/leasehold v0.0.0
+	github.com/leasehold/leasehold/compat/controllerruntime v0.0.0
 	github.com/leasehold/leasehold/fence/fencekubernetes v0.0.0
 	github.com/leasehold/leasehold/store/kubernetes v0.0.0
 	go.uber.org/goleak v1.3.0

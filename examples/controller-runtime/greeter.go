@@ -8,31 +8,25 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/compat/controllerruntime"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/fence/fencekubernetes"
 )
 
 // greeter greets in one term.
-type greeter struct {
-	client client.Client
-	term   election.Term
-}
+type greeter struct{ client client.Client }
 
 // addGreeter adds the controller of one term. Each term has a new one of the same name.
-func addGreeter(mgr manager.Manager, namespace string, term election.Term) error {
-	again := true
+func addGreeter(mgr manager.Manager, namespace string) error {
 	labelled := predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		return obj.GetNamespace() == namespace && obj.GetLabels()["example"] == "greeting"
 	})
 	return ctrl.NewControllerManagedBy(mgr).Named("greeter").For(&corev1.ConfigMap{}).WithEventFilter(labelled).
-		WithOptions(controller.Options{SkipNameValidation: &again}).
-		Complete(&greeter{client: mgr.GetClient(), term: term})
+		Complete(controllerruntime.Guard[reconcile.Request](&greeter{client: mgr.GetClient()}))
 }
 
 // Reconcile implements [reconcile.Reconciler].
@@ -41,10 +35,11 @@ func (g *greeter) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	if err := g.client.Get(ctx, req.NamespacedName, &cm); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	err := greet(ctx, g.client, g.term.Sequencer(), &cm)
+	term, _ := controllerruntime.Term(ctx) // Guard lets nothing else in
+	err := greet(ctx, g.client, term.Sequencer(), &cm)
 	switch {
 	case errors.Is(err, fence.ErrStale):
-		g.term.Resign() // another leads: there is nothing more to do in this term
+		term.Resign() // another leads: there is nothing more to do in this term
 		return reconcile.Result{}, reconcile.TerminalError(err)
 	case apierrors.IsConflict(err):
 		return reconcile.Result{}, nil // what changed it is an event of its own

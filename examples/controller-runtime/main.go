@@ -7,26 +7,30 @@
 // What was
 //
 //	mgr, err := manager.New(config, manager.Options{LeaderElection: true, LeaderElectionID: "greeter", …})
-//	mgr.Add(…)
+//	greeter.SetupWithManager(mgr)
 //	mgr.Start(ctx)
 //
-// is in replica.go: one manager on each replica, for what runs on all, and one for each term, for what the leader does.
+// is in run: package compat/controllerruntime calls the setup again for each term.
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 
-	"github.com/leasehold/leasehold/election"
+	"github.com/leasehold/leasehold/compat/controllerruntime"
 	"github.com/leasehold/leasehold/lease"
 	leases "github.com/leasehold/leasehold/store/kubernetes"
 )
@@ -48,17 +52,25 @@ func start(namespace string) error {
 	}
 	ctx := signals.SetupSignalHandler()
 	return withLeases(config, namespace, lease.Options{}, func(m *lease.Manager) error {
-		r := &replica{
-			config: config, leases: m, name: "greeter", options: manager.Options{HealthProbeBindAddress: ":8081"},
-			runnables: func(mgr manager.Manager, term *election.Term) error {
-				if term == nil {
-					return nil // nothing runs on all replicas, the health probe apart
-				}
-				return addGreeter(mgr, namespace, *term)
-			},
-		}
-		return r.run(ctx)
+		setup := func(mgr manager.Manager) error { return addGreeter(mgr, namespace) }
+		return run(ctx, config, m, manager.Options{HealthProbeBindAddress: ":8081"}, setup)
 	})
+}
+
+// run runs one replica until ctx is done. What setup adds runs while the replica leads; nothing else runs on all replicas, the
+// health probe apart.
+func run(ctx context.Context, config *rest.Config, m *lease.Manager, opts manager.Options, setup func(manager.Manager) error) error {
+	forever := -time.Second // OnStopTimeout is what ends the process when a term's work doesn't return
+	opts.GracefulShutdownTimeout = &forever
+	mgr, err := manager.New(config, opts)
+	if err != nil {
+		return err
+	}
+	warm := []client.Object{&corev1.ConfigMap{}}
+	if err := controllerruntime.Add(mgr, m, "greeter", setup, controllerruntime.Options{Warm: warm}); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
 }
 
 // withLeases has f hold leases in a namespace. Their requests have connections of their own: those of the controllers can't be

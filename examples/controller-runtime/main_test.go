@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/leasehold/leasehold/compat/controllerruntime"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/proof/servers"
@@ -36,7 +37,6 @@ type instance struct {
 	config  *rest.Config
 	terms   chan election.Term // that it has begun
 	leaders chan bool          // whether its runnable for the leader runs, whenever that changes
-	always  chan bool          // has one value once its runnable for every replica runs
 	owner   string
 	stop    context.CancelFunc
 }
@@ -46,7 +46,7 @@ type instance struct {
 func launch(t *testing.T, srv *servers.Server, name string) *instance {
 	t.Helper()
 	x := &instance{
-		net: servers.Proxy(t, srv.Addr), terms: make(chan election.Term, 100), leaders: make(chan bool, 100), always: make(chan bool, 1),
+		net: servers.Proxy(t, srv.Addr), terms: make(chan election.Term, 100), leaders: make(chan bool, 100),
 	}
 	x.config = connect(t, srv, x.net.Addr)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -55,11 +55,7 @@ func launch(t *testing.T, srv *servers.Server, name string) *instance {
 	go func() {
 		done <- withLeases(x.config, namespace, lease.Options{TTL: 30 * time.Second, Name: name}, func(m *lease.Manager) error {
 			ready <- m.Holder()
-			r := &replica{
-				config: x.config, leases: m, name: "greeter", runnables: x.runnables,
-				options: manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}},
-			}
-			return r.run(ctx)
+			return run(ctx, x.config, m, manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}}, x.setup)
 		})
 	}()
 	t.Cleanup(func() {
@@ -73,16 +69,10 @@ func launch(t *testing.T, srv *servers.Server, name string) *instance {
 	return x
 }
 
-func (x *instance) runnables(mgr manager.Manager, term *election.Term) error {
-	if term == nil {
-		return mgr.Add(everywhere(func(ctx context.Context) error {
-			x.always <- true
-			<-ctx.Done()
-			return nil
-		}))
-	}
-	x.terms <- *term
+func (x *instance) setup(mgr manager.Manager) error {
 	err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		term, _ := controllerruntime.Term(ctx)
+		x.terms <- term
 		x.leaders <- true
 		<-ctx.Done()
 		x.leaders <- false
@@ -91,7 +81,7 @@ func (x *instance) runnables(mgr manager.Manager, term *election.Term) error {
 	if err != nil {
 		return err
 	}
-	return addGreeter(mgr, namespace, *term)
+	return addGreeter(mgr, namespace)
 }
 
 // connect returns an administrator's configuration for connections that go to addr.
@@ -142,8 +132,6 @@ func TestLeaderIsCutOff(t *testing.T) {
 	a := launch(t, srv, "a")
 	first := next(t, "term of a", a.terms)
 	b := launch(t, srv, "b")
-	next(t, "runnable for every replica on a", a.always)
-	next(t, "runnable for every replica on b, which doesn't lead", b.always)
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "hello", Labels: map[string]string{"example": "greeting"}}}
 	if err := direct.Create(t.Context(), object); err != nil {
 		t.Fatal(err)
@@ -176,18 +164,4 @@ func TestLeaderIsCutOff(t *testing.T) {
 		t.Errorf("term %d after %d", third.Token, second.Token)
 	}
 	greeting(t, direct, "hello", a.owner)
-}
-
-// What needs no leader can't be added to the leader's manager, nor the other way round.
-func TestSides(t *testing.T) {
-	for _, leading := range []bool{true, false} {
-		mgr := checked{leading: leading}
-		var wrong manager.Runnable = manager.RunnableFunc(func(context.Context) error { return nil })
-		if leading {
-			wrong = everywhere(nil)
-		}
-		if err := mgr.Add(wrong); !errors.Is(err, errWrongSide) {
-			t.Errorf("leading %v: %v", leading, err)
-		}
-	}
 }

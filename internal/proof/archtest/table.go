@@ -185,6 +185,7 @@ var Table = []Row{
 	{Dir: "gate", Floor: F4},
 	{Dir: "sweep", Floor: F4},
 	{Dir: "compat/rdlm", Floor: F4},
+	{Dir: "compat/controllerruntime", Floor: F4, Libs: []string{"k8s.io/client-go", "k8s.io/api", "k8s.io/apimachinery", "sigs.k8s.io/controller-runtime", "github.com/go-logr/logr"}, Why: "the managers and caches of controllers"},
 	{Dir: "compat/admiral/...", Floor: F4, Libs: []string{"go.yaml.in/yaml/v3"}, Why: "its configuration file"},
 	{
 		Dir: "internal/proof/sim/...", Floor: F4, Libs: []string{"github.com/anishathalye/porcupine"},
@@ -265,6 +266,7 @@ var Table = []Row{
 		Dir: "internal/proof/golden", Floor: F1, Tests: true, Only: []string{"std"},
 		Why: "it serves the tests of every module, so it must bring nothing into their graphs",
 	},
+	{Dir: "internal/proof/charts", Floor: Outer, Libs: []string{"helm.sh/helm/v4", "sigs.k8s.io/yaml"}, Why: "Helm renders the charts"},
 	{Dir: "internal/proof/engines/...", Floor: Outer, Libs: []string{"*"}, Why: "it runs every engine beside its own client's recipes"},
 	{Dir: "internal/proof/archtest/...", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
 	{Dir: "internal/proof/testreport", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it: it runs go test when the rest does not compile, too"},
