@@ -38,7 +38,7 @@ const (
 )
 
 func (o *once) add(f *pflag.FlagSet) {
-	f.DurationVar(&o.per, "once-per", 0, "run CMD once in each turn of that `length`, on one of all machines that call: 1h turns begin at the hour, 24h at midnight UTC, 168h on Monday")
+	cli.DurationVar(f, &o.per, "once-per", 0, "run CMD once in each turn of that `length`, on one of all machines that call: 1h turns begin at the hour, 24h at midnight UTC, 168h on Monday")
 	f.StringVar(&o.tick, "tick", "", "as --once-per, with turns that begin at the times of a cron `expression`: '0 3 * * *'")
 	f.StringVar(&o.tz, "tz", "", "with --tick: the time `zone` of the expression, such as Europe/Berlin (default UTC)")
 	f.BoolVar(&o.retry, "retry-failed", false, "with --once-per or --tick: run CMD again in a turn in which it has failed, or was lost")
