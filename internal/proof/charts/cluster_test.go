@@ -22,7 +22,13 @@ import (
 	"github.com/leasehold/leasehold/internal/proof/servers"
 )
 
-func TestMain(m *testing.M) { os.Exit(servers.Main(m).Run()) }
+func TestMain(m *testing.M) {
+	code := servers.Main(m).Run()
+	if built != "" {
+		_ = os.RemoveAll(built)
+	}
+	os.Exit(code)
+}
 
 const patience = time.Minute
 

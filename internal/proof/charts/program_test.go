@@ -20,12 +20,16 @@ import (
 	"github.com/leasehold/leasehold/internal/proof/servers"
 )
 
+// built is the folder of the program; "" without one.
+var built string
+
 // program is the path of `leasehold`, built once.
 var program = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "leasehold-charts-")
 	if err != nil {
 		return "", err
 	}
+	built = dir
 	path := filepath.Join(dir, "leasehold")
 	out, err := exec.Command("go", "build", "-o", path, "github.com/leasehold/leasehold/cmd/leasehold").CombinedOutput()
 	if err != nil {
