@@ -27,9 +27,9 @@ func TestATraceWithoutHooks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				n := w.node(lease.Options{Trace: tr})
-				s := n.open()
-				for _, l := range []*lease.Lease{n.acquire("own"), n.under(s, "kept")} {
+				n := w.Node(lease.Options{Trace: tr})
+				s := n.Open()
+				for _, l := range []*lease.Lease{n.Take("own"), n.Under(s, "kept")} {
 					if _, err := n.TryAcquire(t.Context(), l.Name()); err == nil {
 						t.Error("acquired twice")
 					}
@@ -48,7 +48,7 @@ func TestATraceParentIsStored(t *testing.T) {
 	for _, parent := range []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", strings.Repeat("x", 129)} {
 		inWorld(t, func(t *testing.T, w *world) {
 			var begun []lease.Beginning
-			n := w.node(lease.Options{Trace: &lease.Trace{Acquire: func(ctx context.Context, a lease.Acquisition) (context.Context, lease.AcquireTrace) {
+			n := w.Node(lease.Options{Trace: &lease.Trace{Acquire: func(ctx context.Context, a lease.Acquisition) (context.Context, lease.AcquireTrace) {
 				tr := lease.AcquireTrace{Begins: func(b lease.Beginning) lease.TermTrace { begun = append(begun, b); return lease.TermTrace{} }}
 				if a.Name == "traced" {
 					tr.TraceParent = parent
@@ -60,7 +60,7 @@ func TestATraceParentIsStored(t *testing.T) {
 				want = ""
 			}
 			for range 2 {
-				l := n.acquire("traced")
+				l := n.Take("traced")
 				rec, err := n.Store().Get(t.Context(), "traced")
 				if err != nil || rec.Info[store.InfoTraceParent] != want || rec.Info["host"] == "" {
 					t.Errorf("held: %v, %v", rec.Info, err)
@@ -75,7 +75,7 @@ func TestATraceParentIsStored(t *testing.T) {
 			if len(begun) != 2 || begun[0].Before.Version != "" || begun[1].Before.Info[store.InfoTraceParent] != want || begun[1].Token <= begun[0].Token {
 				t.Errorf("begun: %+v", begun)
 			}
-			n.acquire("other")
+			n.Take("other")
 			if rec, err := n.Store().Get(t.Context(), "other"); err != nil || rec.Info[store.InfoTraceParent] != "" {
 				t.Errorf("another name: %v, %v", rec.Info, err)
 			}

@@ -18,8 +18,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 )
@@ -48,14 +46,8 @@ func Parse(text, election string) (Label, error) {
 	if !ok || value == "" {
 		return l, fmt.Errorf("%q: want KEY=VALUE, such as leasehold.dev/role=leader", text)
 	}
-	if wrong := validation.IsQualifiedName(key); len(wrong) > 0 {
-		return l, fmt.Errorf("key %q: %s", key, wrong[0])
-	}
-	if wrong := validation.IsQualifiedName(key + suffix); len(wrong) > 0 {
-		return l, fmt.Errorf("key %q: want a name of at most %d bytes, since an annotation %s%s is kept beside it", key, validation.LabelValueMaxLength-len(suffix), key, suffix)
-	}
-	if wrong := validation.IsValidLabelValue(value); len(wrong) > 0 {
-		return l, fmt.Errorf("value %q: %s", value, wrong[0])
+	if err := check(key, value); err != nil {
+		return l, err
 	}
 	if l.Pod == "" {
 		l.Pod, _ = os.Hostname()

@@ -1,3 +1,5 @@
+//go:build !lite
+
 package podlabel
 
 import (
@@ -11,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
@@ -31,6 +34,20 @@ type mark struct {
 	Election string      `json:"election"`
 	Token    fence.Token `json:"token"`
 	Ended    bool        `json:"ended,omitempty"`
+}
+
+// check says what is wrong with a label's key and value.
+func check(key, value string) error {
+	if wrong := validation.IsQualifiedName(key); len(wrong) > 0 {
+		return fmt.Errorf("key %q: %s", key, wrong[0])
+	}
+	if wrong := validation.IsQualifiedName(key + suffix); len(wrong) > 0 {
+		return fmt.Errorf("key %q: want a name of at most %d bytes, since an annotation %s%s is kept beside it", key, validation.LabelValueMaxLength-len(suffix), key, suffix)
+	}
+	if wrong := validation.IsValidLabelValue(value); len(wrong) > 0 {
+		return fmt.Errorf("value %q: %s", value, wrong[0])
+	}
+	return nil
 }
 
 // dial does no network I/O.
