@@ -4,7 +4,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
@@ -29,6 +31,15 @@ func sighupReadsTheFile(t testing.TB) {
 		prog.signal(syscall.SIGHUP)
 		eventually(t, c.want, func() bool { return strings.Contains(prog.stderr.String(), c.want) })
 	}
+	// CMD, which doesn't catch SIGHUP, continues.
+	last := func() (at clock.Instant) {
+		for _, span := range p.spans("span") {
+			at = max(at, span[1])
+		}
+		return at
+	}
+	told := clock.System().Now()
+	eventually(t, "CMD works after that", func() bool { return last() > told.Add(100*time.Millisecond) })
 	if code, _ := p.get("a", "/active"); code != 200 {
 		t.Errorf("after that: %d\n%s", code, prog.stderr)
 	}

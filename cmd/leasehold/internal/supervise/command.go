@@ -18,6 +18,8 @@ type Command struct {
 	// leaves the terminal alone, and is told to end by [Work.Terminate] only: what interrupts this
 	// program is not passed on.
 	Detached bool
+	// OwnHangup has SIGHUP be for this program, which reads its files again, and not be passed on.
+	OwnHangup bool
 
 	// Contain is how all that the command starts is found and ended: auto by default.
 	Contain Contain

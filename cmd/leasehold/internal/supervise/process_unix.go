@@ -85,7 +85,7 @@ func start(c Command, in container) (*Process, error) {
 	}
 	gs.forget()
 	signal.Notify(p.children, unix.SIGCHLD)
-	signal.Notify(p.signals, forwarded(c.Detached)...)
+	signal.Notify(p.signals, forwarded(c.Detached, c.OwnHangup)...)
 	started := make(chan error)
 	go p.fork(started)
 	if err := <-started; err != nil {

@@ -26,12 +26,12 @@ var interrupts = []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGT
 // forwarded returns the signals that are passed on to the command: all that can be (Go can't catch
 // 32 to 34), but for SIGHUP and SIGINT if this process was started with them ignored, as nohup
 // does: then the command ignores them as well. One that is detached gets no interrupts, and no stop
-// from the terminal.
-func forwarded(detached bool) []os.Signal {
+// from the terminal. ownHangup leaves out SIGHUP alone.
+func forwarded(detached, ownHangup bool) []os.Signal {
 	var all []os.Signal
 	for n := 1; n <= lastSignal; n++ {
 		sig := unix.Signal(n)
-		if detached && (slices.Contains(interrupts, sig) || sig == unix.SIGTSTP) {
+		if detached && (slices.Contains(interrupts, sig) || sig == unix.SIGTSTP) || ownHangup && sig == unix.SIGHUP {
 			continue
 		}
 		if !slices.Contains(kept, sig) && !signal.Ignored(sig) {
@@ -43,7 +43,7 @@ func forwarded(detached bool) []os.Signal {
 
 // Catch keeps what would be passed on to a detached command from ending this program while there is
 // none.
-func Catch() { signal.Notify(make(chan os.Signal, 1), forwarded(true)...) }
+func Catch() { signal.Notify(make(chan os.Signal, 1), forwarded(true, true)...) }
 
 func (p *Process) forward(sig unix.Signal) {
 	if sig == unix.SIGCONT {

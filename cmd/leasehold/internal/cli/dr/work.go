@@ -77,7 +77,7 @@ func (s *standIn) early() time.Duration {
 func (s *standIn) work(term admiral.Term) error {
 	p, err := supervise.Start(supervise.Command{
 		Path: s.path, Args: s.argv, Env: s.environ(&term), Clock: s.a.Clock, Suspended: s.suspended,
-		Contain: s.a.Contain(), Contained: s.words.Contained, Guards: s.words.Guards,
+		Contain: s.a.Contain(), Contained: s.words.Contained, Guards: s.words.Guards, OwnHangup: true,
 	})
 	if err != nil {
 		return hold.StartError(s.argv[0], err)

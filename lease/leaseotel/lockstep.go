@@ -1,0 +1,5 @@
+package leaseotel
+
+// If this package is missing, the program mixes modules of two minor versions of Leasehold: require
+// all of them at one.
+import _ "github.com/leasehold/leasehold/internal/lockstep/dev"
