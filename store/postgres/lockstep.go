@@ -1,5 +1,7 @@
 package postgres
 
-// If this package is missing, the program mixes modules of two minor versions of Leasehold: require
-// all of them at one.
-import _ "github.com/leasehold/leasehold/internal/lockstep/dev"
+import (
+	// If this package is missing, the program mixes modules of two minor versions of Leasehold:
+	// require all of them at one.
+	_ "github.com/leasehold/leasehold/internal/lockstep/dev"
+)

@@ -3,6 +3,7 @@ package charts
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -53,7 +54,7 @@ func text(c *chart.Chart, namespace, values string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := engine.Engine{Strict: true}.Render(c, all)
+	files, err := engine.Engine{Strict: true}.RenderWithContext(context.Background(), c, all)
 	if err != nil {
 		return nil, err
 	}

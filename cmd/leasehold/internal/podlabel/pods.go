@@ -65,33 +65,12 @@ func dial(l Label) (pods, error) {
 // put takes the label off the pods that have it from an earlier term of the election, and then puts
 // it on this pod.
 func (p *pods) put(ctx context.Context, t Term) error {
-	labelled, err := p.list(ctx, "labelSelector", p.label.Key+"="+p.label.Value)
+	own, err := p.clear(ctx, t)
+	if err == nil && own == nil {
+		own, err = p.own(ctx)
+	}
 	if err != nil {
 		return err
-	}
-	var own *metav1.PartialObjectMetadata
-	for i := range labelled {
-		pod := &labelled[i]
-		if pod.Name == p.label.Pod {
-			own = pod
-			continue
-		}
-		m, ok := p.markOf(pod)
-		if !ok || m.Election != p.label.Election {
-			continue
-		}
-		if m.Token > t.Token {
-			return errors.Join(errLater, p.remove(ctx))
-		}
-		m.Ended = true
-		if err := p.patch(ctx, pod.Name, nil, m, pod); err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
-	}
-	if own == nil {
-		if own, err = p.own(ctx); err != nil {
-			return err
-		}
 	}
 	m, ok := p.markOf(own)
 	value, on := own.Labels[p.label.Key]
@@ -111,6 +90,33 @@ func (p *pods) put(ctx context.Context, t Term) error {
 	}
 	p.maybe, p.begun = true, true
 	return p.patch(ctx, own.Name, &p.label.Value, mark{Election: p.label.Election, Token: t.Token}, own)
+}
+
+// clear takes the label off the other pods that have it from an earlier term of the election. It
+// returns this pod if it has the label, and errLater if a later term has set one.
+func (p *pods) clear(ctx context.Context, t Term) (own *metav1.PartialObjectMetadata, err error) {
+	labelled, err := p.list(ctx, "labelSelector", p.label.Key+"="+p.label.Value)
+	if err != nil {
+		return nil, err
+	}
+	for i := range labelled {
+		pod := &labelled[i]
+		m, ok := p.markOf(pod)
+		switch {
+		case pod.Name == p.label.Pod:
+			own = pod
+			continue
+		case !ok || m.Election != p.label.Election:
+			continue
+		case m.Token > t.Token:
+			return nil, errors.Join(errLater, p.remove(ctx))
+		}
+		m.Ended = true
+		if err := p.patch(ctx, pod.Name, nil, m, pod); err != nil && !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+	}
+	return own, nil
 }
 
 // remove takes the label off this pod if this process, or an earlier one in this pod, has put it on.
