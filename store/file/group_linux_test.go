@@ -37,10 +37,10 @@ func asRoot(t testing.TB) {
 	}
 }
 
-// publicDir returns a folder that every user can reach.
+// publicDir returns a folder that every user can reach. A folder of the test's own is below one that others can't enter.
 func publicDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "leasehold-group-")
+	dir, err := os.MkdirTemp("/tmp", "leasehold-group-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,14 +119,13 @@ func denied(path string, err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("make folder and file writable for this user: %w", err)
 	}
-	at, info := path, os.FileInfo(nil)
-	for ; ; at = filepath.Dir(at) { // the lowest that can be looked at
-		var failed error
-		if info, failed = os.Stat(at); failed == nil || at == filepath.Dir(at) {
-			break
-		}
+	at := path
+	info, failed := os.Stat(at)
+	for failed != nil && at != filepath.Dir(at) { // the lowest that can be looked at
+		at = filepath.Dir(at)
+		info, failed = os.Stat(at)
 	}
-	if info == nil {
+	if failed != nil {
 		return fmt.Errorf("make folder and file writable for this user: %w", err)
 	}
 	gid := groupOf(info)
