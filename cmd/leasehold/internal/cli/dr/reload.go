@@ -25,9 +25,8 @@ type reload struct {
 	said string // what was told last
 }
 
-// follow reads the file on SIGHUP and from time to time, until ctx ends.
+// follow reads the file from time to time, until ctx ends.
 func (r *reload) follow(ctx context.Context) {
-	r.s.a.Hangup.Is(func() { r.look(true) })
 	for clock.Sleep(ctx, r.s.a.Clock, lookAgain) == nil {
 		r.look(false)
 	}

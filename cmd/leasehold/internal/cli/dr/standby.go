@@ -140,10 +140,12 @@ func (a *app) standby(ctx context.Context, o standbyOptions, argv []string) (err
 		defer server.Close()
 		s.words.Say("serving the state of %s on http://%s", s.lease.name(), server.Addr())
 	}
+	files := &reload{s: s}
+	a.Hangup.Is(func() { files.look(true) })
 	var own sync.WaitGroup
 	telling, stop := context.WithCancel(context.Background())
 	own.Go(func() { s.tell(telling) })
-	own.Go(func() { (&reload{s: s}).follow(telling) })
+	own.Go(func() { files.follow(telling) })
 	defer func() { stop(); own.Wait() }()
 	return s.run(ctx, checker)
 }
