@@ -61,19 +61,20 @@ func (m *meter) relay(client, server net.Conn) {
 		return
 	}
 	m.conns[client], m.conns[server] = true, true
-	asked := false // the client spoke last
+	said := 0 // bytes that the client sent since the server spoke
 	m.wg.Go(func() {
 		m.pipe(client, server, func(n int) {
-			if n >= request && !asked {
+			if said < request && said+n >= request {
 				m.turns++
-				asked = true
 			}
+			said += n
 		})
 	})
-	m.wg.Go(func() { m.pipe(server, client, func(int) { asked = false }) })
+	m.wg.Go(func() { m.pipe(server, client, func(int) { said = 0 }) })
 }
 
-// request is the least size of one, in bytes: what is smaller keeps a connection, or regulates its flow.
+// request is the least size of one, in bytes: what is smaller keeps a connection, or regulates its flow. The pieces of one are added up,
+// since a busy client of HTTP/2 may send the header of a request by itself, and its body later.
 const request = 40
 
 // pipe copies what from says to to, and tells of each piece under the lock, before it goes on.
