@@ -13,7 +13,7 @@ const (
 	// request is under way: a crowd that comes back at once would have requests wait for all of it.
 	paceBurst = 32
 	// paceEach is after how long, on one core, another one may be taken.
-	paceEach = time.Millisecond
+	paceEach = 2 * time.Millisecond
 )
 
 // pace spreads the connections of a crowd over time. One that is closed gives its place to another
