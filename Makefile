@@ -10,7 +10,7 @@ build: ## build everything, and the command into bin/
 	go build -o bin/leasehold ./cmd/leasehold
 
 test: ## run every test of every module
-	go test -timeout 30m work
+	scripts/test
 
 race: ## run the tests of the core under the race detector
 	go test -race ./... ./store/file/...

@@ -32,7 +32,7 @@ func TestMetricsOfExpired(t *testing.T) {
 	s.acquired(t, "gone", `{"ttl": 0.01}`)
 	s.acquired(t, "there", `{"ttl": 3600}`)
 	var text string
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(text, "\nleasehold_held{state=\"expired\"} 1"); text = s.scrape(t) {
+	for deadline := time.Now().Add(2 * time.Minute); !strings.Contains(text, "\nleasehold_held{state=\"expired\"} 1"); text = s.scrape(t) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it never expires:\n%s", text)
 		}

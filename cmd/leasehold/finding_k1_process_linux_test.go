@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -48,31 +49,48 @@ var realStores = map[string]func(testing.TB) (url string, env []string){
 // A holder is killed. New processes that try once a second, and don't wait, have its name within TTL + 2 s: on
 // every engine, whether it vouches for ages or not, for a name as a whole and for a share.
 func TestFinding_K1_NoWaitTakesADeadHoldersName(t *testing.T) {
+	engines := map[string]func(*testing.T){}
 	for engine, start := range realStores {
-		t.Run(engine, func(t *testing.T) {
+		engines[engine] = func(t *testing.T) {
 			url, env := start(t)
-			for way, flags := range map[string][]string{"whole": nil, "slots": {"--slots", "1"}} {
-				t.Run(way, func(t *testing.T) {
-					stalltest.Run(t, func(t testing.TB) { takenByTries(t, url, env, flags) })
-				})
-			}
-			t.Run("list", func(t *testing.T) {
-				stalltest.Run(t, func(t testing.TB) { listedAsDead(t, url, env) })
+			together(t, 3, map[string]func(*testing.T){
+				"whole": func(t *testing.T) { stalltest.Run(t, func(t testing.TB) { takenByTries(t, url, env, "whole", nil) }) },
+				"slots": func(t *testing.T) {
+					stalltest.Run(t, func(t testing.TB) { takenByTries(t, url, env, "slots", []string{"--slots", "1"}) })
+				},
+				"list": func(t *testing.T) { stalltest.Run(t, func(t testing.TB) { listedAsDead(t, url, env) }) },
 			})
+		}
+	}
+	together(t, 3, engines)
+}
+
+// together runs tests at once, so many whatever -parallel says: for the most part they wait.
+func together(t *testing.T, most int, tests map[string]func(*testing.T)) {
+	t.Helper()
+	var all sync.WaitGroup
+	defer all.Wait()
+	room := make(chan struct{}, most)
+	for name, test := range tests {
+		room <- struct{}{}
+		all.Go(func() {
+			defer func() { <-room }()
+			t.Run(name, test)
 		})
 	}
 }
 
-func takenByTries(t testing.TB, url string, env, flags []string) {
+func takenByTries(t testing.TB, url string, env []string, way string, flags []string) {
 	const ttl = 4 * time.Second
 	p := newPlace(t)
+	name := way + "-" + filepath.Base(p.dir)
 	command := func(args ...string) *exec.Cmd {
 		cmd := p.command(args...)
 		cmd.Env = append(append(cmd.Env, "LEASEHOLD_STORE="+url), env...)
 		return cmd
 	}
 	run := func(how []string, argv ...string) *exec.Cmd {
-		return command(append(append(append(append([]string{"run", filepath.Base(p.dir)}, shortTTL...), flags...), how...), append([]string{"--"}, argv...)...)...)
+		return command(append(append(append(append([]string{"run", name}, shortTTL...), flags...), how...), append([]string{"--"}, argv...)...)...)
 	}
 	holder := p.launch(run(nil, "ticker", "ticks"))
 	p.ticked("ticks")
@@ -94,7 +112,7 @@ func takenByTries(t testing.TB, url string, env, flags []string) {
 		t.Errorf("the name was taken %v after its holder's end, want %v at most", took, ttl+2*time.Second)
 	}
 	t.Logf("taken after %v", took)
-	if out, err := command("list", "-o", "json").CombinedOutput(); err != nil || strings.Contains(string(out), `"held"`) {
+	if out, err := command("list", name, "-o", "json").CombinedOutput(); err != nil || strings.Contains(string(out), `"held"`) {
 		t.Errorf("list: %v\n%s", err, out)
 	}
 	if left, err := os.ReadDir(p.path(".local/state/leasehold/sightings")); len(left) > 1 && len(flags) == 0 {

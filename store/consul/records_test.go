@@ -216,7 +216,7 @@ func permissions(t *testing.T, lists string) {
 		if err == nil || !strings.Contains(err.Error(), "doesn't know the token") || strings.Contains(err.Error(), secret) {
 			t.Errorf("Wait: %v", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Error("Wait went on without a right to")
 	}
 

@@ -211,7 +211,7 @@ func TestFinding_L1_ACopyFindsAConnection(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Error("no copy was answered")
 	}
 	cancel()

@@ -155,7 +155,7 @@ func TestConsulForReal(t *testing.T) {
 }
 
 // openURL opens the store at a URL. The caller closes it.
-func openURL(t *testing.T, url string) store.Store {
+func openURL(t testing.TB, url string) store.Store {
 	t.Helper()
 	u, err := Parse(url)
 	if err != nil {

@@ -2,23 +2,31 @@ package open
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/lease"
 )
 
 // TestFinding_L7_OneConnectionPerWaiter: a process that waits for a name on PostgreSQL has the connection that listens, and reads on it.
+// Where the machine stalls, a request takes too long: its connection is given up, and the server still has it beside the next one.
 func TestFinding_L7_OneConnectionPerWaiter(t *testing.T) {
-	const waiting, ttl = 5, 15 * time.Second
 	srv := servers.Postgres(t)
 	noEnv(t, postgresEnv...)
 	postgresTable(t, srv.URL)
-	join := func(name string) *lease.Manager {
-		st := openURL(t, srv.URL+"&application_name="+name)
+	stalltest.Run(t, func(t testing.TB) { oneConnectionPerWaiter(t, srv.URL) })
+}
+
+func oneConnectionPerWaiter(t testing.TB, url string) {
+	const waiting, ttl = 5, 15 * time.Second
+	name := fmt.Sprint("crowded-", time.Now().UnixNano())
+	join := func(as string) *lease.Manager {
+		st := openURL(t, url+"&application_name="+as)
 		t.Cleanup(func() {
 			if err := st.Close(); err != nil {
 				t.Error(err)
@@ -30,7 +38,7 @@ func TestFinding_L7_OneConnectionPerWaiter(t *testing.T) {
 		}
 		return m
 	}
-	held, err := join("holder").Acquire(t.Context(), "crowded")
+	held, err := join("holder").Acquire(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +48,7 @@ func TestFinding_L7_OneConnectionPerWaiter(t *testing.T) {
 	for range waiting {
 		m := join("waiter")
 		go func() {
-			l, err := m.Acquire(ctx, "crowded")
+			l, err := m.Acquire(ctx, name)
 			if err == nil {
 				tokens <- struct{}{}
 				err = l.Release(ctx)
@@ -48,7 +56,7 @@ func TestFinding_L7_OneConnectionPerWaiter(t *testing.T) {
 			ended <- err
 		}()
 	}
-	admin, err := pgx.Connect(t.Context(), srv.URL)
+	admin, err := pgx.Connect(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ var postgresEnv = []string{
 }
 
 // postgresTable makes the table of a URL, as leasehold init does.
-func postgresTable(t *testing.T, text string) {
+func postgresTable(t testing.TB, text string) {
 	t.Helper()
 	u, err := Parse(text)
 	if err != nil {

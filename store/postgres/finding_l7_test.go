@@ -66,7 +66,7 @@ func application(s *Store) string {
 // until waits until that is so.
 func until(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		var is bool
 		if err := pool.QueryRow(t.Context(), sql, args...).Scan(&is); err != nil {
 			t.Fatal(err)

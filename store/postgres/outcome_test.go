@@ -52,7 +52,7 @@ func locked(t testing.TB, dsn, table, key string) pgx.Tx {
 // untilBlocked waits until a session waits for a lock, and returns its process.
 func untilBlocked(t testing.TB, conn *pgx.Conn, table string) (pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		err := conn.QueryRow(t.Context(), `SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%' AND pid <> pg_backend_pid()`, table).Scan(&pid)
 		if err == nil {
 			return pid

@@ -79,7 +79,7 @@ ignore_startup_parameters = extra_float_digits
 		}
 	})
 	dsn = at(t, srv.URL, net.JoinHostPort("127.0.0.1", own))
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", own))
 		if err == nil {
 			conn.Close()

@@ -170,7 +170,7 @@ func TestTheRightsThatAreAsked(t *testing.T) {
 // heard waits until somebody subscribes to the channel.
 func heard(t testing.TB, client *goredis.Client, channel string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
 		n, err := client.PubSubNumSub(t.Context(), channel).Result()
 		if err != nil || time.Now().After(deadline) {
 			t.Fatal("nobody subscribes: ", err)

@@ -288,6 +288,7 @@ var Table = []Row{
 	{Dir: "internal/proof/engines/...", Floor: Outer, Libs: []string{"*"}, Why: "it runs every engine beside its own client's recipes"},
 	{Dir: "internal/proof/archtest/...", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
 	{Dir: "internal/proof/testreport", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it: it runs go test when the rest does not compile, too"},
+	{Dir: "internal/proof/newengine", Floor: Outer, Only: []string{"std"}, Why: "it writes the files of an engine that is not there yet"},
 	{Dir: "internal/release", Floor: Outer, Libs: []string{"*"}, Why: "it makes releases: module zips, a list of what is linked, and the differences of APIs"},
 	{Dir: "internal/proof/apilist", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
 	{Dir: "internal/proof/mutate/...", Floor: Outer, Only: []string{"std", "clock", "internal/proof/mutate"}, Why: "what mutates the sources stands outside them, and compiles when they don't"},

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,8 +53,45 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := os.Getenv("LEASEHOLD_TEST_REQUIRE") == "all"
-	if !*update && !bytes.Equal(lasting(old, all), lasting(text, all)) {
-		t.Errorf("docs/engines.md is not what was measured: go test ./internal/proof/engines -run TestTable -update\n%s", text)
+	if diff := differences(lasting(old, all), lasting(text, all)); !*update && diff != "" {
+		t.Errorf("docs/engines.md (-) is not what was measured (+): go test ./internal/proof/engines -run TestTable -update\n%s", diff)
+	}
+}
+
+// differences are the lines that only one of two texts has: with - those of the first, with + those of the second.
+func differences(old, text []byte) string {
+	var diff strings.Builder
+	only := func(sign string, of, but []byte) {
+		has := map[string]bool{}
+		for line := range strings.Lines(string(but)) {
+			has[line] = true
+		}
+		for line := range strings.Lines(string(of)) {
+			if !has[line] {
+				diff.WriteString(sign + strings.TrimSuffix(line, "\n") + "\n")
+			}
+		}
+	}
+	only("- ", old, text)
+	only("+ ", text, old)
+	if diff.Len() == 0 && !bytes.Equal(old, text) {
+		return "the same lines in another order, or more often\n"
+	}
+	return diff.String()
+}
+
+// What TestTable says when an engine is measured otherwise is that engine's line alone.
+func TestOnlyWhatDiffersIsTold(t *testing.T) {
+	old := []byte("# Engines\n| etcd | 2 / 1 / 1 / 1 |\n| nats | 1 / 1 / 1 / 1 |\n\nThe end\n")
+	text := bytes.Replace(old, []byte("etcd | 2"), []byte("etcd | 1"), 1)
+	if got, want := differences(old, text), "- | etcd | 2 / 1 / 1 / 1 |\n+ | etcd | 1 / 1 / 1 / 1 |\n"; got != want {
+		t.Errorf("it says\n%swant\n%s", got, want)
+	}
+	if got := differences(old, old); got != "" {
+		t.Errorf("of the same it says %q", got)
+	}
+	if got := differences(old, append(old, "The end\n"...)); got == "" {
+		t.Error("of a line that is there twice it says nothing")
 	}
 }
 

@@ -48,7 +48,7 @@ func TestVerdicts(t *testing.T) {
 			files: map[string]string{"a_test.go": head + `
 				func TestA(t *testing.T) { t.Log("chatter"); t.Run("x", func(t *testing.T) {}); t.Run("y", func(t *testing.T) {}) }
 				func TestB(t *testing.T) { t.Skip("no such device") }`},
-			ok: true, last: "2 passed, 0 failed, 1 skipped", says: []string{"ok    m ", "skipped: TestB: a_test.go:5: no such device"}, hides: []string{"chatter"},
+			ok: true, last: "2 passed, 0 failed, 1 skipped", says: []string{"ok    m ", "\nskipped: 1 × no such device\n"}, hides: []string{"chatter"},
 		},
 		{
 			name: "failing subtest counts once",
@@ -168,5 +168,33 @@ not an event
 	}
 	if tally.passed != 1 || tally.failed != 1 || !strings.Contains(out.String(), "not an event") {
 		t.Errorf("got %d passed, %d failed:\n%s", tally.passed, tally.failed, &out)
+	}
+}
+
+// Skipped tests are counted by their reasons, wherever they are: 50 tests of an engine whose server is missing are one line.
+func TestSkippedTestsAreCountedByReason(t *testing.T) {
+	skips := func(pkg string) string {
+		return "package " + pkg + "\nimport \"testing\"\nfunc TestA(t *testing.T) {}\n" +
+			"func TestB(t *testing.T) { t.Skip(\"etcd is missing\") }\n\nfunc TestC(t *testing.T) { t.Skip(\"etcd is missing\") }\nfunc TestD(t *testing.T) { t.Skip(\"redis is missing\") }\n"
+	}
+	ok, report := tallied(t, map[string]string{"a/a_test.go": skips("a"), "b/b_test.go": skips("b")})
+	if want := "\nskipped: 4 × etcd is missing\nskipped: 2 × redis is missing\n2 passed, 0 failed, 6 skipped\n"; !ok || !strings.HasSuffix(report, want) {
+		t.Errorf("%v: it doesn't end with %q:\n%s", ok, want, report)
+	}
+	if n := strings.Count(report, "etcd is missing"); n != 1 {
+		t.Errorf("it says %d times that etcd is missing:\n%s", n, report)
+	}
+}
+
+// What go test is given by hand stays as it is.
+func TestFlagsOfGoTest(t *testing.T) {
+	for args, p := range map[string]bool{"-race ./...": true, "-p 1 ./...": false, "-p=8 ./...": false, "--p=8": false, "-parallel 3": true, "-run -p": false} {
+		more := strings.Join(flags(strings.Fields(args)), " ")
+		if got := strings.Contains(more, "-p="); got != p {
+			t.Errorf("%s gets %q", args, more)
+		}
+	}
+	if more := flags([]string{"-exec", "true"}); len(more) != 1 {
+		t.Errorf("-exec gets %q", more)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -38,6 +40,17 @@ type group struct {
 	tests  map[string]*test
 	order  []*test
 	output []string // of the package itself
+	cpu    time.Duration
+}
+
+// cpuMark begins the line in which the wrapper of a test program says what processor time its
+// tests have taken.
+const cpuMark = "testreport: processor time "
+
+// load is what a package took.
+type load struct {
+	pkg       string
+	took, cpu time.Duration
 }
 
 // tally counts. A test with subtests counts only if it fails although they all passed: the others
@@ -48,12 +61,14 @@ type tally struct {
 	builds                  map[string][]string // output of the compiler by import path
 	shown                   map[string]bool     // builds whose output was printed
 	all                     []*test
-	stories                 []string // of what failed
+	busy                    []load
+	reasons                 map[string]int // for which tests were skipped: of how many
+	stories                 []string       // of what failed
 	passed, failed, skipped int
 }
 
 func newTally(out io.Writer) *tally {
-	return &tally{out: out, groups: map[string]*group{}, builds: map[string][]string{}, shown: map[string]bool{}}
+	return &tally{out: out, groups: map[string]*group{}, builds: map[string][]string{}, shown: map[string]bool{}, reasons: map[string]int{}}
 }
 
 // read takes in a whole stream. A line that is no event is printed as it is. What is unfinished
@@ -87,6 +102,8 @@ func (t *tally) take(e event) {
 	case e.Action == "build-output":
 		t.builds[e.ImportPath] = append(t.builds[e.ImportPath], e.Output)
 	case e.Package == "":
+	case strings.HasPrefix(e.Output, cpuMark):
+		t.group(e.Package).cpu, _ = time.ParseDuration(strings.TrimSpace(strings.TrimPrefix(e.Output, cpuMark))) // 0 if it isn't one
 	case e.Test == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip"):
 		t.finish(e)
 	case e.Test == "":
@@ -142,18 +159,23 @@ func (t *tally) finish(e event) {
 	t.passed, t.failed, t.skipped = t.passed+passed, t.failed+failed, t.skipped+skipped
 	t.all = append(t.all, g.order...)
 	took := time.Duration(e.Elapsed * float64(time.Second)).Round(time.Millisecond)
+	t.busy = append(t.busy, load{e.Package, took, g.cpu})
+	within := took.String()
+	if g.cpu > 0 {
+		within += fmt.Sprintf(" (%v of a processor)", g.cpu)
+	}
 	switch {
 	case e.Action == "fail":
-		fmt.Fprintf(t.out, "FAIL  %s  %v  %d passed, %d failed, %d skipped\n", e.Package, took, passed, failed, skipped)
+		fmt.Fprintf(t.out, "FAIL  %s  %s  %d passed, %d failed, %d skipped\n", e.Package, within, passed, failed, skipped)
 		t.explain(g, e)
 	case len(g.order) == 0:
 		fmt.Fprintf(t.out, "-     %s  no tests\n", e.Package)
 	default:
-		fmt.Fprintf(t.out, "ok    %s  %v  %d passed, %d skipped\n", e.Package, took, passed, skipped)
+		fmt.Fprintf(t.out, "ok    %s  %s  %d passed, %d skipped\n", e.Package, within, passed, skipped)
 	}
 	for _, tt := range g.order {
 		if tt.result == "skip" {
-			fmt.Fprintf(t.out, "      skipped: %s: %s\n", tt.name, tt.reason())
+			t.reasons[tt.reason()]++
 		}
 	}
 }
@@ -226,35 +248,60 @@ func shortened(text string) string {
 		strings.Join(lines[len(lines)-lastLines:], "")
 }
 
-// reason is what a skipped test gave as its reason.
+// place is where a test says something.
+var place = regexp.MustCompile(`^[^ ]+\.go:[0-9]+: `)
+
+// reason is what a skipped test gave as its reason, without the place where it did.
 func (tt *test) reason() string {
 	var said []string
 	for _, line := range tt.output {
 		line = strings.TrimSpace(line)
 		if line != "" && !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(line, "--- ") {
-			said = append(said, line)
+			said = append(said, place.ReplaceAllString(line, ""))
 		}
 	}
 	return cmp.Or(strings.Join(said, " "), "no reason given")
 }
 
-// summary prints the slowest tests, what failed once more, since of a long log it is the end that
-// is kept, and, last, the counts.
+// summary prints the slowest packages and tests, what failed once more, since of a long log it is
+// the end that is kept, the reasons for which tests were skipped, and, last, the counts.
 func (t *tally) summary() {
-	const most = 10
-	slowest := slices.DeleteFunc(t.all, func(tt *test) bool { return strings.Contains(tt.name, "/") || tt.took < 0.1 })
-	slices.SortStableFunc(slowest, func(a, b *test) int { return cmp.Compare(b.took, a.took) })
-	if len(slowest) > 0 {
-		fmt.Fprintln(t.out, "slowest tests:")
-	}
-	for _, tt := range slowest[:min(most, len(slowest))] {
-		fmt.Fprintf(t.out, "  %7.2f s  %s %s\n", tt.took, tt.pkg, tt.name)
-	}
+	t.slowest()
 	if len(t.stories) > 0 {
 		fmt.Fprintln(t.out, "what failed, again:")
 	}
 	for _, story := range t.stories {
 		t.print(story)
 	}
+	for _, why := range slices.Sorted(maps.Keys(t.reasons)) {
+		fmt.Fprintf(t.out, "skipped: %d × %s\n", t.reasons[why], why)
+	}
 	fmt.Fprintf(t.out, "%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped)
+}
+
+func (t *tally) slowest() {
+	const most = 10
+	packages := slices.DeleteFunc(slices.Clone(t.busy), func(l load) bool { return l.took < time.Second })
+	slices.SortStableFunc(packages, func(a, b load) int { return cmp.Compare(b.took, a.took) })
+	if len(packages) > 0 {
+		fmt.Fprintln(t.out, "slowest packages, and what they took of a processor:")
+	}
+	var all time.Duration
+	for _, l := range t.busy {
+		all += l.cpu
+	}
+	for _, l := range packages[:min(most, len(packages))] {
+		fmt.Fprintf(t.out, "  %7.2f s  %7.2f s  %s\n", l.took.Seconds(), l.cpu.Seconds(), l.pkg)
+	}
+	if all > 0 {
+		fmt.Fprintf(t.out, "all packages took %v of a processor\n", all.Round(time.Second))
+	}
+	tests := slices.DeleteFunc(t.all, func(tt *test) bool { return strings.Contains(tt.name, "/") || tt.took < 0.1 })
+	slices.SortStableFunc(tests, func(a, b *test) int { return cmp.Compare(b.took, a.took) })
+	if len(tests) > 0 {
+		fmt.Fprintln(t.out, "slowest tests:")
+	}
+	for _, tt := range tests[:min(most, len(tests))] {
+		fmt.Fprintf(t.out, "  %7.2f s  %s %s\n", tt.took, tt.pkg, tt.name)
+	}
 }

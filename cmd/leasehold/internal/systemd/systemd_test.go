@@ -39,7 +39,7 @@ func newManager(t *testing.T, path string) manager {
 // told returns the next message. All that are sent in a test are there before it asks.
 func (m manager) told() string {
 	m.t.Helper()
-	if err := m.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := m.SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 		m.t.Fatal(err)
 	}
 	b := make([]byte, 4096)
