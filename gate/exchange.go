@@ -75,7 +75,7 @@ func (x *exchange) cut() {
 	// Errors are those of a connection that can't do this, or is gone.
 	_ = x.rc.SetReadDeadline(now)
 	_ = x.rc.SetWriteDeadline(now.Add(farewell))
-	x.g.opts.Log.Warn("a write was cut, and may have been done", "request", x.what, "lease", x.o.seq.String(), "sent", x.sent.Load())
+	x.g.opts.Log.Warn("a write was cut, and may have been done", "request", x.what, "lease", x.o.seq, "sent", x.sent.Load())
 }
 
 // overdue reports whether this is a write that must not go on.

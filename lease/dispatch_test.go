@@ -250,3 +250,39 @@ func TestOnEventBesideClose(t *testing.T) {
 		})
 	}
 }
+
+// Each event says whose it is, in a log as well: held, jeopardy, lost and released, of a lease, of a session and of what it keeps.
+func TestEventsInALog(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var d diary
+		n := w.Node(lease.Options{OnEvent: d.note})
+		l, s := n.Take("job"), n.Open()
+		kept := n.Under(s, "kept")
+		release(t, l)
+		n.Outage.StartRefusing(errRefused)
+		time.Sleep(validity)
+		lostWith(t, kept, lease.CauseOutage)
+		synctest.Wait()
+		seen := map[lease.State]bool{}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for _, e := range d.events {
+			seen[e.State] = true
+			attrs := map[string]string{}
+			for _, at := range e.LogValue().Group() {
+				attrs[at.Key] = at.Value.String()
+			}
+			if e.Holder != n.Holder() || attrs["name"] != e.Name || attrs["token"] != e.Token.String() || attrs["holder"] != n.Holder() || attrs["state"] != string(e.State) {
+				t.Errorf("%+v: %v", e, attrs)
+			}
+			if (attrs["error"] != "") != (e.Err != nil) || attrs["left"] == "" {
+				t.Errorf("%+v: %v", e, attrs)
+			}
+		}
+		for _, state := range []lease.State{lease.StateHeld, lease.StateJeopardy, lease.StateLost, lease.StateReleased} {
+			if !seen[state] {
+				t.Errorf("no event %s", state)
+			}
+		}
+	})
+}

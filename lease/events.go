@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
@@ -19,11 +20,25 @@ const (
 
 // Event is a change of a lease's state.
 type Event struct {
-	Name  string
-	Token fence.Token
-	State State
-	Left  time.Duration // the validity that was left then
-	Err   error         // in jeopardy, what failed; when lost, a *LostError
+	Name   string
+	Token  fence.Token
+	Holder string // the owner id
+	State  State
+	Left   time.Duration // the validity that was left then
+	Err    error         // in jeopardy, what failed; when lost, a *LostError
+}
+
+// LogValue implements [slog.LogValuer]. The value is that of the term's [fence.Sequencer], with
+// state, left in seconds, and error:
+//
+//	OnEvent: func(e lease.Event) { log.Info("the lease has changed", "lease", e) }
+func (e Event) LogValue() slog.Value {
+	attrs := fence.Sequencer{Name: e.Name, Token: e.Token, Holder: e.Holder}.LogValue().Group()
+	attrs = append(attrs, slog.String("state", string(e.State)), slog.Float64("left", max(e.Left, 0).Seconds()))
+	if e.Err != nil {
+		attrs = append(attrs, slog.String("error", e.Err.Error()))
+	}
+	return slog.GroupValue(attrs...)
 }
 
 // eventBuffer is how many events a lease keeps for a reader that is slow. The last place is for the

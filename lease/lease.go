@@ -196,7 +196,7 @@ func (l *Lease) event(s State, left time.Duration, err error) Event {
 	if s == StateReleased {
 		err = nil
 	}
-	return Event{Name: l.key, Token: l.token, State: s, Left: left, Err: err}
+	return Event{Name: l.key, Token: l.token, Holder: l.Holder(), State: s, Left: left, Err: err}
 }
 
 // Release ends the hold and frees the name, so that others need not wait until it expires. The work

@@ -408,8 +408,18 @@ func TestFinding_G7_GateOutlivesSIGHUPAndLogsAsAsked(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, prog.stderr)
 	}
 	for line := range strings.Lines(prog.stderr.String()) {
-		if !json.Valid([]byte(line)) {
-			t.Errorf("no JSON: %s", line)
+		var record struct {
+			Msg   string
+			Lease struct {
+				Name, Holder string
+				Token        uint64
+			}
+		}
+		if err := json.Unmarshal([]byte(line), &record); err != nil || record.Lease.Name != "ledger" {
+			t.Errorf("no JSON about the lease ledger: %v: %s", err, line)
+		}
+		if strings.Contains(record.Msg, "passing") && (record.Lease.Token == 0 || record.Lease.Holder == "") {
+			t.Errorf("it names no term: %s", line)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/leaseguard"
 )
 
 // Each `leasehold run` has two guards: what they take, it takes. Initialised as the rest of the program is, one takes 20 MB.
@@ -19,7 +19,7 @@ func TestAGuardIsStartedBeforeTheRestIsInitialised(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Args = []string{supervise.GuardName, supervise.GuardArg}
+	cmd.Args = []string{leaseguard.Name, leaseguard.Arg}
 	trace := new(strings.Builder)
 	cmd.Env, cmd.Stderr = []string{"GODEBUG=inittrace=1"}, trace
 	in, err := cmd.StdinPipe()
@@ -31,7 +31,7 @@ func TestAGuardIsStartedBeforeTheRestIsInitialised(t *testing.T) {
 	}
 	for ready := time.Now().Add(patienceOfTests); ; { // it calls itself so once it can do its work
 		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cmd.Process.Pid))
-		if err == nil && strings.TrimSpace(string(comm)) == supervise.GuardName {
+		if err == nil && strings.TrimSpace(string(comm)) == leaseguard.Name {
 			break
 		}
 		if time.Now().After(ready) {
@@ -58,6 +58,7 @@ func TestAGuardIsStartedBeforeTheRestIsInitialised(t *testing.T) {
 	}
 	for _, late := range []string{
 		"k8s.io/client-go/kubernetes/scheme", "github.com/aws/aws-sdk-go-v2/service/dynamodb", "modernc.org/libc", "net/http",
+		"github.com/aws/aws-sdk-go-v2/service/dynamodb/schemas", "google.golang.org/protobuf/reflect/protodesc", "path/filepath",
 		"github.com/prometheus/client_golang/prometheus", "github.com/leasehold/leasehold/store/open",
 	} {
 		if strings.Contains(trace.String(), "init "+late+" ") {

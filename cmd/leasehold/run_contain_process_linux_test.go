@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/leaseguard"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
@@ -64,7 +65,7 @@ func guardsOf(t testing.TB, run *program, before []int) (pids []int) {
 	old := fmt.Sprint(before)
 	for _, pid := range childrenOf(t, run.cmd.Process.Pid) {
 		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		if err == nil && strings.TrimSpace(string(comm)) == supervise.GuardName && !strings.Contains(old, strconv.Itoa(pid)) {
+		if err == nil && strings.TrimSpace(string(comm)) == leaseguard.Name && !strings.Contains(old, strconv.Itoa(pid)) {
 			pids = append(pids, pid)
 		}
 	}

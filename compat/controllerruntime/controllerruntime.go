@@ -37,7 +37,8 @@ import (
 // returned. If that takes too long, the process exits with 1, unless opts.OnStopTimeout is set: another
 // replica is about to lead.
 func Add(mgr manager.Manager, leases *lease.Manager, name string, setup func(manager.Manager) error, opts Options) error {
-	cb := election.Callbacks{OnStopTimeout: opts.OnStopTimeout, OnError: func(err error) { mgr.GetLogger().Error(err, "standing for election", "name", name) }}
+	log := mgr.GetLogger().WithValues("lease.name", name)
+	cb := election.Callbacks{OnStopTimeout: opts.OnStopTimeout, OnError: func(err error) { log.Error(err, "standing for election") }}
 	if cb.OnStopTimeout == nil {
 		cb.OnStopTimeout = func(term election.Term, cause error) {
 			fmt.Fprintf(os.Stderr, "%s: what runs in the term %d doesn't stop: %v\n", name, term.Token, cause)
@@ -45,14 +46,15 @@ func Add(mgr manager.Manager, leases *lease.Manager, name string, setup func(man
 		}
 	}
 	cb.OnStartedLeading = func(ctx context.Context, term election.Term) {
+		log := log.WithValues("lease.token", uint64(term.Token), "lease.holder", term.Leader)
 		t := &inTerm{Manager: mgr}
-		defer t.forget()
+		defer t.forget(func(err error) { log.Error(err, "a handler of the term stays") })
 		err := setup(t)
 		if err == nil {
 			err = t.run(context.WithValue(ctx, key{}, term))
 		}
 		if err != nil {
-			mgr.GetLogger().Error(err, "the term has ended", "name", name, "token", term.Token)
+			log.Error(err, "the term has ended")
 		}
 	}
 	return mgr.Add(candidate(func(ctx context.Context) error {
@@ -153,12 +155,12 @@ func (t *inTerm) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-func (t *inTerm) forget() {
+func (t *inTerm) forget(failed func(error)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, remove := range t.handlers {
 		if err := remove(); err != nil {
-			t.GetLogger().Error(err, "a handler of the term stays")
+			failed(err)
 		}
 	}
 }

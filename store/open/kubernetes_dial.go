@@ -40,6 +40,21 @@ func DialCluster(kubeconfig, context string) (*rest.Config, *http.Client, error)
 	return cfg, hc, err
 }
 
+// DialCluster returns what clients of the URL's cluster are made of: clients with connections of
+// their own, which share none with the store. It returns an error if the URL is not one of a cluster.
+// It does no network I/O.
+func (u URL) DialCluster() (*rest.Config, *http.Client, error) {
+	if u.Scheme.Name != kubernetesScheme.Name {
+		return nil, nil, fmt.Errorf("%s: is not a Kubernetes URL: want k8s://NAMESPACE", Redact(u.String()))
+	}
+	k, err := parseKubernetes(u.Rest)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, hc, _, err := k.dial(slog.New(slog.DiscardHandler))
+	return cfg, hc, err
+}
+
 // dial returns how to reach the cluster, and the namespace. A token or a certificate that was
 // replaced counts for the next request, and the kubeconfig, its files and the pod's token are read
 // again when the server says 401.

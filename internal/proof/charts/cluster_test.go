@@ -263,7 +263,10 @@ func TestRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const leases = "[get list watch create patch delete] [coordination.k8s.io] [leases]"
+	const (
+		leases = "[get list watch create patch delete] [coordination.k8s.io] [leases]"
+		events = "[create] [] [events]"
+	)
 	other := c.namespace(t, "other")
 	for _, x := range []struct {
 		chart, values  string
@@ -273,10 +276,10 @@ func TestRights(t *testing.T) {
 		{"leasehold", "", []string{"[create] [authentication.k8s.io] [tokenreviews]", leases}, []string{"[create] [authentication.k8s.io] [tokenreviews]"},
 			[]string{"| `leasehold` | get, list, watch, create, patch, delete | `leases` | store.type kubernetes |", "| `leasehold` | create | `tokenreviews`, of the cluster | auth.kubernetes |"}},
 		{"leasehold", "{store: {type: etcd, url: 'etcd://a'}, auth: {kubernetes: false, existingSecret: a}}", nil, nil, nil},
-		{"leasehold-elect", "", []string{"[list] [] [pods]", "[patch] [] [pods/status]", leases}, nil,
-			[]string{"| `leasehold-elect` | get, list, watch, create, patch, delete | `leases` | store.type kubernetes |", "| `leasehold-elect` | list | `pods` | election.podLabel |", "| `leasehold-elect` | patch | `pods/status` | election.podLabel |"}},
+		{"leasehold-elect", "", []string{"[list] [] [pods]", "[patch] [] [pods/status]", leases, events}, nil,
+			[]string{"| `leasehold-elect` | create | `events` | store.type kubernetes |", "| `leasehold-elect` | get, list, watch, create, patch, delete | `leases` | store.type kubernetes |", "| `leasehold-elect` | list | `pods` | election.podLabel |", "| `leasehold-elect` | patch | `pods/status` | election.podLabel |"}},
 		{"leasehold-elect", "{election: {podLabel: ''}, app: {port: 0}, store: {type: url, url: 'etcd://a'}}", nil, nil, nil},
-		{"leasehold-standby", "", []string{leases}, nil, []string{"| `leasehold-standby` | get, list, watch, create, patch, delete | `leases` | no dr.tableName, no dr.store |"}},
+		{"leasehold-standby", "", []string{leases, events}, nil, []string{"| `leasehold-standby` | create | `events` | no dr.tableName, no dr.store |", "| `leasehold-standby` | get, list, watch, create, patch, delete | `leases` | no dr.tableName, no dr.store |"}},
 		{"leasehold-standby", "{dr: {tableName: t, region: r}}", nil, nil, nil},
 	} {
 		namespace := c.namespace(t, "rights")

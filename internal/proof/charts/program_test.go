@@ -262,6 +262,24 @@ func (s *sidecars) leads(pods ...string) {
 	eventually(s.t, fmt.Sprintf("the Service leads to %v", pods), func() bool { return slices.Equal(s.selected(), pods) })
 }
 
+// events are the messages of the Events about Leases in a namespace.
+func (c *cluster) events(t *testing.T, namespace string) (messages []string) {
+	t.Helper()
+	list, _ := c.must(t, "GET", "/api/v1/namespaces/"+namespace+"/events?fieldSelector=involvedObject.kind=Lease,reason=LeaderElection", "application/json", nil)["items"].([]any)
+	for _, e := range list {
+		messages = append(messages, fmt.Sprint(object(e.(map[string]any))["message"]))
+	}
+	return messages
+}
+
+// told waits until so many Events have these words.
+func (c *cluster) told(t *testing.T, namespace, words string, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d Events: %s", n, words), func() bool {
+		return len(slices.DeleteFunc(c.events(t, namespace), func(m string) bool { return !strings.Contains(m, words) })) == n
+	})
+}
+
 // TestElect: the Service leads to the leader: after it began, after it was killed, after a hand-over in peace.
 func TestElect(t *testing.T) {
 	t.Parallel()
@@ -289,6 +307,8 @@ func TestElect(t *testing.T) {
 		t.Errorf("pod-b has ended its term in peace, and has the label")
 	}
 	s.leads("pod-a")
+	s.c.told(t, s.namespace, "became leader (token ", 3)
+	s.c.told(t, s.namespace, "stopped leading (token ", 1) // the one that was killed told nobody
 }
 
 // TestElectWithoutTheServer: the leader can't reach the API server, and its election is elsewhere: the next leader takes the label off
@@ -337,7 +357,7 @@ func TestElectWithoutRights(t *testing.T) {
 	t.Parallel()
 	s := newSidecars(t, "election: {ttl: 6s}", "pod-a")
 	roles := "/apis/rbac.authorization.k8s.io/v1/namespaces/" + s.namespace + "/roles/leasehold-elect"
-	for _, x := range []struct{ verb, resource string }{{"patch", "pods/status"}, {"list", "pods"}} {
+	for _, x := range []struct{ verb, resource string }{{"patch", "pods/status"}, {"list", "pods"}, {"create", "events"}} {
 		role := s.c.must(t, "GET", roles, "application/json", nil)
 		rules, _ := role["rules"].([]any)
 		role["rules"] = slices.DeleteFunc(rules, func(r any) bool { return fmt.Sprint(r.(map[string]any)["resources"]) == "["+x.resource+"]" })
@@ -348,6 +368,9 @@ func TestElectWithoutRights(t *testing.T) {
 		p := s.run("pod-a", s.c.srv.Addr)
 		at := p.url("serving who leads on")
 		want := fmt.Sprintf("may not %s %s in namespace %s", x.verb, x.resource, s.namespace)
+		if x.resource == "events" {
+			want = "needs the verb create on events in namespace " + s.namespace
+		}
 		eventually(t, want, func() bool { return strings.Contains(p.text(), want) })
 		eventually(t, "it leads", func() bool { return status(at+"/leader") == 200 })
 		p.end(syscall.SIGTERM)
@@ -404,6 +427,8 @@ func TestStandby(t *testing.T) {
 	}
 	running[first].end(syscall.SIGTERM)
 	eventually(t, "the other is active", func() bool { return active(1 - first) })
+	c.told(t, namespace, "became leader (token ", 2)
+	c.told(t, namespace, "stopped leading (token ", 1)
 }
 
 // TestInit: the API server takes what `leasehold init kubernetes --print` prints.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/user"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/open"
@@ -31,7 +33,8 @@ type App struct {
 	Clock    clock.Clock
 	Values   config.Values // once the flags have been read
 	Hangup   hangup
-	hinted   bool // see hintHome
+	hinted   bool                            // see hintHome
+	about    atomic.Pointer[fence.Sequencer] // what the log is about
 }
 
 // New returns a call of the program with its own standard input, output and error.

@@ -35,7 +35,7 @@ func oneOf(v string, all []string) error {
 }
 
 // LogTo returns a log in the form and of the level that are set, whose lines go to w, each in one
-// call of Write.
+// call of Write. Unless it is for people, each record says which lease it is about.
 func (a *App) LogTo(w io.Writer) *slog.Logger {
 	level := slog.LevelInfo
 	if text := a.Values.Get("log-level"); text != "" {
@@ -47,9 +47,9 @@ func (a *App) LogTo(w io.Writer) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: level}
 	switch a.Values.Get("log-format") {
 	case logText:
-		return slog.New(slog.NewTextHandler(w, opts))
+		return slog.New(&leaseHandler{slog.NewTextHandler(w, opts), a.whatAbout})
 	case logJSON:
-		return slog.New(slog.NewJSONHandler(w, opts))
+		return slog.New(&leaseHandler{slog.NewJSONHandler(w, opts), a.whatAbout})
 	}
 	return slog.New(&plainHandler{w: w, level: level, mu: new(sync.Mutex)})
 }
@@ -60,7 +60,8 @@ func (a *App) Plain() bool {
 	return format == "" || format == logPlain
 }
 
-// plainHandler writes lines for people. Attributes are behind the text; there are no groups.
+// plainHandler writes lines for people. Attributes are behind the text; those of a group have its
+// name and a dot before theirs.
 type plainHandler struct {
 	w     io.Writer
 	level slog.Level
@@ -76,23 +77,33 @@ func (h *plainHandler) Handle(_ context.Context, r slog.Record) error {
 	var b bytes.Buffer
 	b.WriteString("leasehold: ")
 	b.WriteString(r.Message)
-	add := func(at slog.Attr) bool {
-		text := at.Value.Resolve().String()
-		if text == "" || strings.ContainsAny(text, " \"=\n\t") {
-			text = strconv.Quote(text)
-		}
-		fmt.Fprintf(&b, " %s=%s", at.Key, text)
-		return true
-	}
 	for _, at := range h.attrs {
-		add(at)
+		writePlain(&b, "", at)
 	}
-	r.Attrs(add)
+	r.Attrs(func(at slog.Attr) bool {
+		writePlain(&b, "", at)
+		return true
+	})
 	b.WriteByte('\n')
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	_, err := h.w.Write(b.Bytes())
 	return err
+}
+
+func writePlain(b *bytes.Buffer, prefix string, at slog.Attr) {
+	v := at.Value.Resolve()
+	if v.Kind() == slog.KindGroup {
+		for _, inner := range v.Group() {
+			writePlain(b, prefix+at.Key+".", inner)
+		}
+		return
+	}
+	text := v.String()
+	if text == "" || strings.ContainsAny(text, " \"=\n\t") {
+		text = strconv.Quote(text)
+	}
+	fmt.Fprintf(b, " %s%s=%s", prefix, at.Key, text)
 }
 
 // WithAttrs implements [slog.Handler].

@@ -1,11 +1,9 @@
 package supervise
 
 import (
-	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/leaseguard"
 )
 
 // cgroup is a control group (version 2) of one command. A nil one is none.
@@ -92,44 +92,25 @@ func unescaped(field string) string {
 // kill ends all that is in it, those that are forking included.
 func (c *cgroup) kill() {
 	if c != nil {
-		killCgroup(c.dir)
+		leaseguard.KillCgroup(c.dir)
 	}
 }
 
-// killCgroup ends all that is in a control group and those inside it, and reports whether anything
-// is left.
-func killCgroup(dir string) (left bool) {
-	if f, err := os.OpenFile(filepath.Join(dir, "cgroup.kill"), os.O_WRONLY, 0); err == nil {
-		_, _ = f.WriteString("1") // what it has not done shows in what is left
-		_ = f.Close()
-	}
-	return populated(dir)
-}
-
-// populated reports whether anything lives in a control group or inside it.
-func populated(dir string) bool {
-	events, err := os.ReadFile(filepath.Join(dir, "cgroup.events"))
-	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV)
-	}
-	return bytes.Contains(events, []byte("populated 1"))
-}
-
-func (c *cgroup) populated() bool { return c != nil && populated(c.dir) }
+func (c *cgroup) populated() bool { return c != nil && leaseguard.Populated(c.dir) }
 
 // signal sends sig to all that is in it and inside it, but for those that are left out.
 func (c *cgroup) signal(sig unix.Signal, but func(pid int) bool) {
 	if c == nil {
 		return
 	}
-	for _, dir := range folders(c.dir) {
+	for _, dir := range leaseguard.Folders(c.dir) {
 		list, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 		if err != nil {
 			continue // it has been removed
 		}
 		for _, field := range strings.Fields(string(list)) {
 			if pid, err := strconv.Atoi(field); err == nil && pid > 1 && !but(pid) {
-				signalIf(pid, sig, func() bool { return inCgroup(pid, dir) })
+				leaseguard.SignalIf(pid, sig, func() bool { return inCgroup(pid, dir) })
 			}
 		}
 	}
@@ -144,18 +125,6 @@ func inCgroup(pid int, dir string) bool {
 	})
 }
 
-// folders returns a folder and those inside it, each after what is inside it.
-func folders(dir string) (all []string) {
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			all = append(all, path)
-		}
-		return nil
-	})
-	slices.Reverse(all)
-	return all
-}
-
 // close gives it back, once nothing is left in it.
 func (c *cgroup) close() {
 	if c == nil {
@@ -164,14 +133,7 @@ func (c *cgroup) close() {
 	if c.f != nil {
 		_ = c.f.Close()
 	}
-	removeCgroup(c.dir)
-}
-
-// removeCgroup removes a control group in which nothing lives, and those inside it.
-func removeCgroup(dir string) {
-	for _, dir := range folders(dir) {
-		_ = unix.Rmdir(dir)
-	}
+	leaseguard.RemoveCgroup(c.dir)
 }
 
 // startIn has the kernel start a process in the control group.

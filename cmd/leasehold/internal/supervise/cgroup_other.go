@@ -13,10 +13,6 @@ type cgroup struct{ dir string }
 
 func newCgroup() (*cgroup, error) { return nil, errors.New("this system has no control groups") }
 
-func killCgroup(string) bool { return false }
-
-func removeCgroup(string) {}
-
 func (*cgroup) kill() {}
 
 func (*cgroup) populated() bool { return false }

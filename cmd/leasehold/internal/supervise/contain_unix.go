@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/leaseguard"
 )
 
 // container is how one command is contained.
@@ -61,10 +63,10 @@ func (c *container) environ(env []string) []string {
 }
 
 // scope returns what a guard has to end beside the process group.
-func (c *container) scope() scope {
-	s := scope{mark: c.mark}
+func (c *container) scope() leaseguard.Scope {
+	s := leaseguard.Scope{Mark: c.mark}
 	if c.cgroup != nil {
-		s.cgroup = c.cgroup.dir
+		s.Cgroup = c.cgroup.dir
 	}
 	return s
 }

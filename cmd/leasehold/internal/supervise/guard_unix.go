@@ -5,47 +5,12 @@ package supervise
 import (
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/leaseguard"
 )
-
-// guardMain is the life of a guard process. It outlives what ends the rest of a process group or a
-// terminal's session, and ends with the supervisor.
-func guardMain() {
-	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2)
-	if runtime.GOOS == "linux" {
-		_ = os.WriteFile("/proc/self/comm", []byte(GuardName), 0) // it is for people
-	}
-	watchOver(os.Stdin, clock.System(), (*scope).end)
-}
-
-// end kills all of the scope, and reports whether anything is left. A group that has gone is
-// forgotten: its number may be another's.
-func (s *scope) end() (left bool) {
-	if s.group != 0 {
-		if unix.Kill(-s.group, unix.SIGKILL) == unix.ESRCH || !groupLives(s.group) {
-			s.group = 0
-		} else {
-			left = true
-		}
-	}
-	if s.mark != "" && endMarked(s.mark) {
-		left = true
-	}
-	if s.cgroup != "" {
-		if killCgroup(s.cgroup) {
-			return true
-		}
-		if !left {
-			removeCgroup(s.cgroup)
-		}
-	}
-	return left
-}
 
 // guard is the supervisor's end of a guard. Its pipe is written without blocking: a guard that
 // hangs must not hang the supervisor.
@@ -79,7 +44,7 @@ func startGuard(first string, proof []*os.File) (*guard, error) {
 	}
 	if err = unix.SetNonblock(g.pipe, true); err == nil {
 		g.tell(first)
-		g.proc, err = os.StartProcess(self, []string{GuardName, GuardArg}, &os.ProcAttr{
+		g.proc, err = os.StartProcess(self, []string{leaseguard.Name, leaseguard.Arg}, &os.ProcAttr{
 			Dir: "/", Env: []string{}, Files: append([]*os.File{r, null, null}, proof...), Sys: &unix.SysProcAttr{Setsid: true},
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/leaseguard"
 )
 
 // A supervisor that is killed just when it has replaced a guard leaves one that knows what to end.
@@ -20,7 +21,7 @@ func TestFinding_S9_AGuardKnowsWhatToEndFromItsFirstMoment(t *testing.T) {
 	}
 	late := time.AfterFunc(time.Minute, func() { _ = work.Process.Signal(unix.SIGTERM) })
 	defer late.Stop()
-	gs := &guards{clk: clock.System(), scope: scope{mark: mark}, start: func(first string) (*guard, error) {
+	gs := &guards{clk: clock.System(), scope: leaseguard.Scope{Mark: mark}, start: func(first string) (*guard, error) {
 		g, err := startGuard(first, nil)
 		if err == nil {
 			g.close() // as the kernel does when the supervisor dies

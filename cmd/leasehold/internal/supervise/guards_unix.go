@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/leaseguard"
 )
 
 // Of each supervisor there are two guards: one that is killed together with the supervisor leaves
@@ -34,7 +35,7 @@ type guards struct {
 
 	mu       sync.Mutex
 	all      []*guard
-	scope    scope
+	scope    leaseguard.Scope
 	group    int
 	by       clock.Instant // 0 before it is known
 	replaced []clock.Instant
@@ -42,10 +43,10 @@ type guards struct {
 }
 
 // startGuards starts them, and tells them what they are to end.
-func startGuards(clk clock.Clock, s scope, proof []*os.File) (*guards, error) {
+func startGuards(clk clock.Clock, s leaseguard.Scope, proof []*os.File) (*guards, error) {
 	gs := &guards{clk: clk, start: func(first string) (*guard, error) { return startGuard(first, proof) }, scope: s}
 	for range twoGuards {
-		g, err := gs.start(s.line())
+		g, err := gs.start(s.Line())
 		if err != nil {
 			gs.close()
 			return nil, err
@@ -61,7 +62,7 @@ func (gs *guards) killBy(group int, t clock.Instant) {
 	defer gs.mu.Unlock()
 	gs.group, gs.by = group, t
 	for _, g := range gs.all {
-		g.tell(guardLine(group, t))
+		g.tell(leaseguard.KillLine(group, t))
 	}
 }
 
@@ -118,9 +119,9 @@ func (gs *guards) mayReplace() bool {
 // replace starts one more. gs.mu is held.
 func (gs *guards) replace(own func(pid int)) error {
 	gs.replaced = append(gs.replaced, gs.clk.Now())
-	first := gs.scope.line()
+	first := gs.scope.Line()
 	if gs.by != 0 {
-		first += guardLine(gs.group, gs.by)
+		first += leaseguard.KillLine(gs.group, gs.by)
 	}
 	g, err := gs.start(first)
 	if err != nil {
@@ -171,7 +172,7 @@ func (gs *guards) close() {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	for _, g := range gs.all {
-		g.tell(guardDone + "\n")
+		g.tell(leaseguard.Done + "\n")
 		g.close()
 	}
 	gs.closed = true

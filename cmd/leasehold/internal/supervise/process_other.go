@@ -37,9 +37,6 @@ func (*Process) Gone() <-chan struct{} { return nil }
 // Status returns nothing: no command has run.
 func (*Process) Status() Status { return Status{} }
 
-// guardMain does nothing: there is nothing to guard.
-func guardMain() {}
-
 // Unguarded implements [Work].
 func (*Process) Unguarded() <-chan struct{} { return nil }
 

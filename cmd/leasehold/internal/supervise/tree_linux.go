@@ -106,3 +106,6 @@ func parentOf(pid int) int {
 
 // lastSignal is the highest number of a signal.
 const lastSignal = 64
+
+// findsDescendants: orphans come to the supervisor, and marks can be read.
+const findsDescendants = true

@@ -21,3 +21,6 @@ func parentOf(int) int { return 0 }
 
 // lastSignal is the highest number of a signal.
 const lastSignal = 31
+
+// findsDescendants: here nothing leads from a process that left its group to what started it.
+const findsDescendants = false

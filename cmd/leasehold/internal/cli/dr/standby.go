@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/standby"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/compat/admiral"
+	"github.com/leasehold/leasehold/fence"
 )
 
 // The ways in which CMD has to do with the role.
@@ -109,6 +110,7 @@ type standIn struct {
 	prefix  string // that was claimed
 	fail    context.CancelCauseFunc
 
+	announced  announcements
 	program    *standby.Program // CMD that is told its role
 	endProgram context.CancelFunc
 }
@@ -146,7 +148,7 @@ func (a *app) standby(ctx context.Context, o standbyOptions, argv []string) (err
 	telling, stop := context.WithCancel(context.Background())
 	own.Go(func() { s.tell(telling) })
 	own.Go(func() { files.follow(telling) })
-	defer func() { stop(); own.Wait() }()
+	defer func() { stop(); own.Wait(); s.announced.close() }()
 	return s.run(ctx, checker)
 }
 
@@ -271,6 +273,7 @@ func (s *standIn) tell(ctx context.Context) {
 		if !st.ReadOnly {
 			line = fmt.Sprintf("active (term %d)", st.Token)
 		}
+		s.a.About(fence.Sequencer{Name: s.lease.cfg.LeaseName, Token: st.Token, Holder: st.Owner})
 		if line != said && (!st.ReadOnly || !alike(line, said)) {
 			s.words.Say("%s: %s", s.lease.name(), line)
 			said = line
@@ -278,6 +281,7 @@ func (s *standIn) tell(ctx context.Context) {
 		if active == st.ReadOnly {
 			active = !st.ReadOnly
 			s.metrics.Changed(active)
+			s.announced.change(s.lease.cfg.LeaseName, st)
 		}
 		var err error
 		if st, err = s.state.Changed(ctx, st.Seq); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/kubevents"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/podlabel"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/election"
@@ -148,7 +149,8 @@ type elector struct {
 	sight    sight            // what --listen shows
 	keeper   *podlabel.Keeper // of --pod-label; nil for none
 	podLabel podlabel.Label
-	sessions sync.Map // keys of the sessions there were
+	events   *kubevents.Recorder // of a cluster; nil for none
+	sessions sync.Map            // keys of the sessions there were
 }
 
 func (a *app) elect(ctx context.Context, name string, argv []string, o electOptions) (err error) {
@@ -241,6 +243,10 @@ func shell(text string) []string { return []string{"/bin/sh", "sh", "-c", text} 
 
 // run is a candidate, again after each active command that has ended by itself.
 func (e *elector) run(ctx context.Context, st store.Store) (err error) {
+	if url, _, err := e.a.StoreURL(); err == nil {
+		e.events = kubevents.New(url, st, e.a.Clock, func(text string) { e.words.Warn("%s: %s", e.name, text) })
+		defer e.events.Close() // when the name is given back
+	}
 	e.m, err = lease.NewManager(st, lease.Options{
 		TTL: e.timing.TTL, Renew: e.timing.Renew(), Name: e.a.Values.Get("as"), Info: e.info, Clock: e.a.Clock,
 		OnRetry: e.words.Retry, OnEvent: e.event,

@@ -3,6 +3,7 @@ package elect
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 
 	"github.com/leasehold/leasehold/clock"
@@ -22,7 +23,11 @@ const envLeader = "LEASEHOLD_LEADER"
 
 // lead runs the active command for one term.
 func (e *elector) lead(ctx context.Context, term election.Term) {
+	e.a.About(term.Sequencer())
+	defer e.a.About(fence.Sequencer{Name: e.name})
 	e.words.Say("%s: leading (token %d)", e.name, term.Token)
+	e.events.Leads(e.name, term.Leader, term.Token)
+	defer e.events.Stopped(e.name, term.Leader, term.Token)
 	e.leading.Store(true)
 	defer e.leading.Store(false)
 	e.follower.bar() // one command at a time
@@ -59,7 +64,7 @@ func (e *elector) newLeader(l election.Leader) {
 	if l.Owner == e.m.Holder() {
 		return
 	}
-	e.words.Say("%s: %s leads (token %d)", e.name, l.Owner, l.Token)
+	e.words.SayOther(fence.Sequencer{Name: e.name, Token: l.Token, Holder: l.Owner}, "%s: %s leads (token %d)", e.name, l.Owner, l.Token)
 	e.follower.follow(l.Owner)
 }
 
@@ -90,9 +95,9 @@ func (e *elector) event(ev lease.Event) {
 	case ev.State == lease.StateJeopardy && e.leading.Load():
 		e.words.Event(ev)
 	case ev.State == lease.StateJeopardy:
-		e.words.Say("%s: the candidacy can't be renewed, trying again: %s", e.name, cli.OneLine(ev.Err))
+		e.words.SayOf(slog.LevelInfo, ev, "%s: the candidacy can't be renewed, trying again: %s", e.name, cli.OneLine(ev.Err))
 	case ev.State == lease.StateLost && session: // and all that it keeps
-		e.words.Say("%s: the candidacy is lost, beginning another one: %s", e.name, cli.OneLine(ev.Err))
+		e.words.SayOf(slog.LevelInfo, ev, "%s: the candidacy is lost, beginning another one: %s", e.name, cli.OneLine(ev.Err))
 	}
 }
 

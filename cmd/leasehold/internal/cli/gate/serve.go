@@ -64,6 +64,8 @@ func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
 	defer closing()
 	err = election.Run(ctx, m, k.name, election.Callbacks{
 		OnStartedLeading: func(ctx context.Context, term election.Term) {
+			k.a.About(term.Sequencer())
+			defer k.a.About(fence.Sequencer{Name: k.name})
 			k.words.Say("%s: passing writes (token %d)", k.name, term.Token)
 			cause := g.Open(ctx, term)
 			k.words.Say("%s: passing reads only: %v", k.name, cause)

@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 )
@@ -46,9 +48,7 @@ func NewWords(a *cli.App, name string) *Words {
 		lines: make(chan string, 64), turn: make(chan chan struct{}), quit: make(chan struct{}), ended: make(chan struct{}),
 	}
 	w.Log = a.LogTo(w)
-	if !a.Plain() {
-		w.Log = w.Log.With("name", name)
-	}
+	a.About(fence.Sequencer{Name: name})
 	go w.write()
 	return w
 }
@@ -81,6 +81,28 @@ func (w *Words) Say(format string, args ...any) { w.Log.Info(fmt.Sprintf(format,
 
 // Warn writes a line at the level of warnings.
 func (w *Words) Warn(format string, args ...any) { w.Log.Warn(fmt.Sprintf(format, args...)) }
+
+// SayOf is Say, or Warn, of what has become of a lease or of the session that keeps it.
+func (w *Words) SayOf(level slog.Level, e lease.Event, format string, args ...any) {
+	if e.Name != w.name { // a session's, which has a token of its own
+		e.Name, e.Token, e.Holder = "", 0, ""
+	}
+	w.sayOf(level, e, format, args...)
+}
+
+// SayOther is Say of a term that another one holds.
+func (w *Words) SayOther(term fence.Sequencer, format string, args ...any) {
+	w.sayOf(slog.LevelInfo, term, format, args...)
+}
+
+// sayOf leaves out what people read in the text.
+func (w *Words) sayOf(level slog.Level, about slog.LogValuer, format string, args ...any) {
+	var attrs []slog.Attr
+	if !w.a.Plain() {
+		attrs = append(attrs, slog.Any("lease", about))
+	}
+	w.Log.LogAttrs(context.Background(), level, fmt.Sprintf(format, args...), attrs...)
+}
 
 // Retry says why an acquisition tries again: the reason may be one that waiting doesn't mend, such
 // as a full disk.
@@ -238,10 +260,10 @@ func (w *Words) Event(e lease.Event) {
 	}
 	switch e.State {
 	case lease.StateJeopardy:
-		w.Warn("%s can't be renewed, and ends in %v unless that changes: %v", w.name, e.Left.Round(100*time.Millisecond), e.Err)
+		w.SayOf(slog.LevelWarn, e, "%s can't be renewed, and ends in %v unless that changes: %v", w.name, e.Left.Round(100*time.Millisecond), e.Err)
 	case lease.StateLost:
 		if w.lose() { // otherwise it is what a session has lost with itself
-			w.Warn("%s is lost: %v", w.name, e.Err)
+			w.SayOf(slog.LevelWarn, e, "%s is lost: %v", w.name, e.Err)
 		}
 	}
 }

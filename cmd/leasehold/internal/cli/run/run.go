@@ -168,6 +168,7 @@ func (j *Job) Run(ctx context.Context) (err error) {
 			return err
 		}
 		j.Words.Say("%v; waiting for %s again", err, j.Name)
+		j.App.About(fence.Sequencer{Name: j.Name})
 		j.campaign()
 	}
 }
@@ -239,6 +240,7 @@ func (j *Job) once(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	j.App.About(h.Sequencer())
 	j.keepSightings(nil)
 	if done, err := j.begin(h); done || err != nil {
 		return err

@@ -34,6 +34,7 @@ const EnvHold = "LEASEHOLD_HOLD"
 
 // tell says what was acquired, and prints it as it is asked for.
 func (t *taking) tell(ctx context.Context, l *lease.Lease, keys *fence.Keys) error {
+	t.About(l.Sequencer())
 	t.words.Say("%s is held under token %d", t.name, l.Token())
 	if !t.o.keep && t.o.locked == nil {
 		t.words.Say("renew it within %v: leasehold renew --hold %s", l.Left().Truncate(time.Second), t.o.file)

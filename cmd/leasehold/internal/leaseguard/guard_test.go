@@ -1,4 +1,4 @@
-package supervise
+package leaseguard
 
 import (
 	"fmt"
@@ -12,6 +12,8 @@ import (
 	"github.com/leasehold/leasehold/clock/clocktest"
 )
 
+const sec = clock.Instant(time.Second)
+
 // guarded runs a guard in the present bubble and returns the supervisor's end of its pipe, and what it kills.
 func guarded(t *testing.T, clk clock.Clock) (*io.PipeWriter, func() []int) {
 	t.Helper()
@@ -20,9 +22,9 @@ func guarded(t *testing.T, clk clock.Clock) (*io.PipeWriter, func() []int) {
 	var killed []int
 	go func() {
 		defer close(ended)
-		watchOver(r, clk, func(s *scope) bool {
-			if s.group != 0 {
-				killed = append(killed, s.group)
+		watchOver(r, clk, func(s *Scope) bool {
+			if s.Group != 0 {
+				killed = append(killed, s.Group)
 			}
 			return false
 		})
@@ -38,19 +40,19 @@ func TestGuardKillsAtTheTimeToldLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clk := clocktest.New(sec)
 		w, end := guarded(t, clk)
-		fmt.Fprint(w, guardLine(77, clk.Now().Add(10*time.Second)))
+		fmt.Fprint(w, KillLine(77, clk.Now().Add(10*time.Second)))
 		time.Sleep(9 * time.Second)
-		fmt.Fprint(w, guardLine(77, clk.Now().Add(10*time.Second)))
+		fmt.Fprint(w, KillLine(77, clk.Now().Add(10*time.Second)))
 		time.Sleep(9 * time.Second)
-		fmt.Fprintln(w, guardDone)
+		fmt.Fprintln(w, Done)
 		if killed := end(); len(killed) != 0 {
 			t.Errorf("killed %v although it was told later times, and then to let go", killed)
 		}
 
 		w, end = guarded(t, clk)
-		fmt.Fprint(w, guardLine(78, clk.Now().Add(10*time.Second)))
+		fmt.Fprint(w, KillLine(78, clk.Now().Add(10*time.Second)))
 		time.Sleep(11 * time.Second)
-		fmt.Fprintln(w, guardDone)
+		fmt.Fprintln(w, Done)
 		if killed := end(); !slices.Equal(killed, []int{78}) {
 			t.Errorf("killed %v: want 78, once", killed)
 		}
@@ -61,7 +63,7 @@ func TestGuardKillsWhenTheSupervisorIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clk := clocktest.New(sec)
 		w, end := guarded(t, clk)
-		fmt.Fprint(w, guardLine(77, clk.Now().Add(10*time.Second)))
+		fmt.Fprint(w, KillLine(77, clk.Now().Add(10*time.Second)))
 		if killed := end(); !slices.Equal(killed, []int{77}) {
 			t.Errorf("killed %v: want 77", killed)
 		}
@@ -73,7 +75,7 @@ func TestGuardNeverKillsItselfOrEverybody(t *testing.T) {
 		clk := clocktest.New(sec)
 		for _, group := range []int{-1, 0, 1} {
 			w, end := guarded(t, clk)
-			fmt.Fprint(w, guardLine(group, clk.Now()))
+			fmt.Fprint(w, KillLine(group, clk.Now()))
 			time.Sleep(time.Second)
 			if killed := end(); len(killed) != 0 {
 				t.Errorf("killed %v", killed)
@@ -93,20 +95,20 @@ func TestGuardKillsAgainUntilNothingIsLeft(t *testing.T) {
 		clk := clocktest.New(sec)
 		r, w := io.Pipe()
 		ended := make(chan struct{})
-		calls, last := 0, scope{}
+		calls, last := 0, Scope{}
 		go func() {
 			defer close(ended)
-			watchOver(r, clk, func(s *scope) bool {
+			watchOver(r, clk, func(s *Scope) bool {
 				calls++
 				last = *s
 				return calls != 3 && calls != 7
 			})
 		}()
-		fmt.Fprint(w, scope{cgroup: "/a group", mark: "m"}.line())
-		fmt.Fprint(w, guardLine(77, clk.Now().Add(time.Second)))
+		fmt.Fprint(w, Scope{Cgroup: "/a group", Mark: "m"}.Line())
+		fmt.Fprint(w, KillLine(77, clk.Now().Add(time.Second)))
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if want := (scope{77, "/a group", "m"}); calls != 3 || last != want {
+		if want := (Scope{77, "/a group", "m"}); calls != 3 || last != want {
 			t.Errorf("%d calls, the last one for %+v; want 3, for %+v", calls, last, want)
 		}
 		_ = w.Close()

@@ -1,4 +1,6 @@
-package supervise
+// Package leaseguard is the process that ends a command of `leasehold run` in its supervisor's stead. It
+// imports little: a guard starts as soon as what this package imports is initialised.
+package leaseguard
 
 import (
 	"bufio"
@@ -11,29 +13,32 @@ import (
 	"github.com/leasehold/leasehold/clock"
 )
 
-// GuardArg is the only argument of a process that is a guard. This package runs a guard while it is
+// Arg is the only argument of a process that is a guard. This package runs a guard while it is
 // initialised, so that no main function sees the argument.
-const GuardArg = "__guard"
+const Arg = "__guard"
 
-// GuardName is what a guard is called in lists of processes: what ends supervisors by their name
+// Name is what a guard is called in lists of processes: what ends supervisors by their name
 // doesn't end it, too.
-const GuardName = "lease-guard"
+const Name = "lease-guard"
 
-// guardDone is the supervisor's last line, when nothing is left to guard.
-const guardDone = "done"
+// Done is the supervisor's last line, when nothing is left to guard.
+const Done = "done"
 
-// scope is what a guard has to end.
-type scope struct {
-	group  int    // the process group; 0 for none
-	cgroup string // the folder of the control group; "" for none
-	mark   string // that is in the environment; "" for none
+// Scope is what a guard has to end.
+type Scope struct {
+	Group  int    // the process group; 0 for none
+	Cgroup string // the folder of the control group; "" for none
+	Mark   string // that is in the environment; "" for none
 }
 
-// line tells a guard about all but the group.
-func (s scope) line() string { return fmt.Sprintf("scope %q %q\n", s.cgroup, s.mark) }
+// Line tells a guard about all but the group.
+func (s Scope) Line() string { return fmt.Sprintf("scope %q %q\n", s.Cgroup, s.Mark) }
 
-// guardLine tells the guard which group to kill at t, in place of what it was told before.
-func guardLine(group int, t clock.Instant) string { return fmt.Sprintf("%d %d\n", group, int64(t)) }
+// KillLine tells the guard which group to kill at t, in place of what it was told before.
+func KillLine(group int, t clock.Instant) string { return fmt.Sprintf("%d %d\n", group, int64(t)) }
+
+// killAgain is the shortest of these pauses.
+const killAgain = 20 * time.Millisecond
 
 // slowest is the longest pause between two looks at what can't be killed.
 const slowest = time.Second
@@ -43,7 +48,7 @@ const slowest = time.Second
 // ends in. end kills what there is of a scope, and reports whether anything may be left: then it is
 // called again. watchOver blocks until in has ended and nothing is left. The readings of clk have
 // to be those of the supervisor's clock, as they are of [clock.System] on one machine.
-func watchOver(in io.Reader, clk clock.Clock, end func(*scope) (left bool)) {
+func watchOver(in io.Reader, clk clock.Clock, end func(*Scope) (left bool)) {
 	lines := make(chan string)
 	go func() { // ends with in, which is read to its end below
 		defer close(lines)
@@ -51,7 +56,7 @@ func watchOver(in io.Reader, clk clock.Clock, end func(*scope) (left bool)) {
 			lines <- scan.Text()
 		}
 	}()
-	var s scope
+	var s Scope
 	var timer *clock.Timer
 	var due <-chan struct{}
 	pause := killAgain
@@ -66,7 +71,7 @@ func watchOver(in io.Reader, clk clock.Clock, end func(*scope) (left bool)) {
 				return
 			}
 			t, timed := s.told(line)
-			if timed || s == (scope{}) {
+			if timed || s == (Scope{}) {
 				timer.Stop()
 				due, pause = nil, killAgain
 			}
@@ -85,23 +90,23 @@ func watchOver(in io.Reader, clk clock.Clock, end func(*scope) (left bool)) {
 }
 
 // told takes a line of the supervisor's. timed is whether it says when to end the scope.
-func (s *scope) told(line string) (t clock.Instant, timed bool) {
+func (s *Scope) told(line string) (t clock.Instant, timed bool) {
 	var group int
 	var at int64
 	switch {
-	case line == guardDone:
-		*s = scope{}
+	case line == Done:
+		*s = Scope{}
 	case strings.HasPrefix(line, "scope "):
-		var next scope
-		if _, err := fmt.Sscanf(line, "scope %q %q", &next.cgroup, &next.mark); err == nil {
-			next.group = s.group
+		var next Scope
+		if _, err := fmt.Sscanf(line, "scope %q %q", &next.Cgroup, &next.Mark); err == nil {
+			next.Group = s.Group
 			*s = next
 		}
 	default:
 		if _, err := fmt.Sscan(line, &group, &at); err == nil {
-			s.group = 0
+			s.Group = 0
 			if group > 1 { // to kill(2), 0 and 1 are one's own group, and everybody
-				s.group = group
+				s.Group = group
 			}
 			return clock.Instant(at), true
 		}

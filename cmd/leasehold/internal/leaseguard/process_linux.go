@@ -1,4 +1,4 @@
-package supervise
+package leaseguard
 
 import (
 	"bytes"
@@ -9,17 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// findsDescendants: orphans come to the supervisor, and marks can be read.
-const findsDescendants = true
-
 // endMarked kills what has the mark in its environment, and reports whether there was anything. It
 // finds what has left group and session, and whose parent has ended; not what was started with
 // another environment, or runs as another user where this process may not look at that.
 func endMarked(mark string) (left bool) {
-	for _, pid := range processes() {
-		if hasMark(pid, mark) {
+	for _, pid := range Processes() {
+		if HasMark(pid, mark) {
 			left = true
-			signalIf(pid, unix.SIGKILL, func() bool { return hasMark(pid, mark) })
+			SignalIf(pid, unix.SIGKILL, func() bool { return HasMark(pid, mark) })
 		}
 	}
 	return left
@@ -28,7 +25,7 @@ func endMarked(mark string) (left bool) {
 // groupLives reports whether anything in a process group has not ended. What has, and waits to be
 // reaped, doesn't count.
 func groupLives(group int) bool {
-	for _, pid := range processes() {
+	for _, pid := range Processes() {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 		if err != nil {
 			continue // it has ended
@@ -41,8 +38,8 @@ func groupLives(group int) bool {
 	return false
 }
 
-// processes returns the numbers of all that can be seen.
-func processes() (pids []int) {
+// Processes returns the numbers of all that can be seen.
+func Processes() (pids []int) {
 	proc, err := os.Open("/proc")
 	if err != nil {
 		return nil
@@ -57,14 +54,15 @@ func processes() (pids []int) {
 	return pids
 }
 
-func hasMark(pid int, mark string) bool {
+// HasMark reports whether a process has the mark in its environment.
+func HasMark(pid int, mark string) bool {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	return err == nil && bytes.Contains(env, []byte(mark))
 }
 
-// signalIf sends a signal to a process that is, at the moment, one of those that are meant: a
+// SignalIf sends a signal to a process that is, at the moment, one of those that are meant: a
 // number may be another's by now.
-func signalIf(pid int, sig unix.Signal, meant func() bool) {
+func SignalIf(pid int, sig unix.Signal, meant func() bool) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {
 	case err == unix.ENOSYS:
