@@ -222,6 +222,18 @@ func (c *Client) History(ctx context.Context, name string) ([]Term, error) {
 	return terms, err
 }
 
+// Turns returns the last 8 turns of a job in which its command was begun, the last one first. A name
+// that is no job has none, nor has one on an earlier server.
+func (c *Client) Turns(ctx context.Context, name string) ([]Turn, error) {
+	var w api.History
+	err := c.read(ctx, name, leasePath(name)+"/history", nil, &w)
+	var all []Turn
+	for _, t := range w.Turns {
+		all = append(all, *turnOf(&t))
+	}
+	return all, err
+}
+
 // Waiters returns the waiters for a name at this server, in order.
 func (c *Client) Waiters(ctx context.Context, name string) ([]Waiter, error) {
 	var w api.Waiters

@@ -47,6 +47,10 @@ type Lease struct {
 	Pause      *election.Pause  // the one that ends last; nil unless the election of that name is paused
 	Pauses     []election.Pause // all, if there are several; lists and events have none
 	Candidates []Candidate      // who stands for election; lists and events have none
+
+	Turn          *Turn // the last turn of a job in which its command was begun; nil for a name that is no job, and from an earlier server
+	CompletedTurn *Turn // the last turn in which the command has ended, if that is another one
+
 	Err        error            // why the record, or that of the election, can't be read; nil when it can
 }
 
@@ -172,6 +176,38 @@ type Term struct {
 	Ended  string    // why
 }
 
+// TurnState is how a turn of a job stands.
+type TurnState string
+
+// The states of a turn.
+const (
+	TurnRunning = TurnState(api.TurnRunning) // the command runs
+	TurnDone    = TurnState(api.TurnDone)    // its exit code was 0
+	TurnFailed  = TurnState(api.TurnFailed)  // its exit code was another one
+	TurnLost    = TurnState(api.TurnLost)    // its holder no longer has the name, and has written no exit code
+)
+
+// Turn is a turn of a job ("leasehold run --once-per", "--tick"): a span of time in which its
+// command runs once, on one of several machines.
+type Turn struct {
+	At     string // when it begins, as a clock on the wall of the zone shows it: 2026-11-24 03:00
+	Zone   string
+	State  TurnState
+	Code   *int   // the exit code; nil until the command has ended
+	Holder string // the id under which the name was held
+	Token  fence.Token
+	Begun  time.Time // by the holder's wall clock; for people
+	Ended  time.Time // likewise; zero until it has ended
+	Next   time.Time // when the turn after it begins, as was known when it was begun; zero when there is none
+}
+
+func turnOf(w *api.Turn) *Turn {
+	if w == nil {
+		return nil
+	}
+	return &Turn{w.At, w.Zone, TurnState(w.State), w.Code, w.Holder, w.Token, w.Begun, w.Ended, w.Next}
+}
+
 // Waiter is a place in a queue.
 type Waiter struct {
 	Holder string
@@ -194,7 +230,7 @@ func leaseOf(w api.Lease) Lease {
 	l := Lease{
 		Name: w.Name, State: State(w.State), Holder: w.Holder, Token: w.Token, TTL: value(w.TTL), Session: w.Session,
 		Info: w.Info, Note: w.Note, Waiters: w.Waiters, Kind: w.Kind, Limit: w.Limit, ExpiresIn: (*time.Duration)(w.ExpiresIn),
-		Silent: value(w.Silent),
+		Silent: value(w.Silent), Turn: turnOf(w.Turn), CompletedTurn: turnOf(w.CompletedTurn),
 	}
 	if w.Acquired != nil {
 		l.Acquired = *w.Acquired

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/kinds"
+	"github.com/leasehold/leasehold/internal/turns"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -46,10 +47,11 @@ type board struct {
 	mu       sync.Mutex
 	names    map[string]*item
 	sessions map[string]*item
-	kept     map[string]int        // how many names each session keeps
-	pauses   map[string]*api.Pause // of elections, by their names
-	seq      uint64                // of the last change
-	past     []*item               // the changes since from, in order; one that another one has followed may be missing
+	kept     map[string]int          // how many names each session keeps
+	pauses   map[string]*api.Pause   // of elections, by their names
+	turns    map[string][]turns.Turn // of jobs, by their names, as of the last look at all
+	seq      uint64                  // of the last change
+	past     []*item                 // the changes since from, in order; one that another one has followed may be missing
 	from     uint64
 	looked   bool // at all names
 	view     *view
@@ -80,7 +82,7 @@ func newBoard(s *Server) *board {
 // blank forgets everything: who has been told something before has to be told all again. b.mu is
 // held.
 func (b *board) blank() {
-	b.names, b.sessions, b.kept, b.pauses = map[string]*item{}, map[string]*item{}, map[string]int{}, map[string]*api.Pause{}
+	b.names, b.sessions, b.kept, b.pauses, b.turns = map[string]*item{}, map[string]*item{}, map[string]int{}, map[string]*api.Pause{}, nil
 	b.seq++ // 0 is that of a watcher who has been told nothing
 	b.past, b.from, b.looked, b.view, b.err, b.at = nil, b.seq, false, nil, nil, b.s.clk.Now()
 	b.publish()
@@ -288,7 +290,7 @@ func (b *board) look(ctx context.Context) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.err = err; err == nil {
-		b.looked, b.at, b.pauses = true, begun, found.pauses
+		b.looked, b.at, b.pauses, b.turns = true, begun, found.pauses, found.turns
 		for name := range b.names {
 			if _, ok := found.names[name]; !ok {
 				found.names[name] = store.Record{Key: name}
@@ -312,14 +314,15 @@ func (b *board) look(ctx context.Context) {
 
 // change notes a name as it is. b.mu is held.
 func (b *board) change(rec store.Record, now clock.Instant) {
-	before, waiters, paused := b.names[rec.Key], b.s.reg.Queued(rec.Key), b.pauses[rec.Key]
-	if before != nil && before.version == rec.Version && before.waiters == waiters && same(before.paused, paused) {
+	before, waiters, paused, turn := b.names[rec.Key], b.s.reg.Queued(rec.Key), b.pauses[rec.Key], latest(b.turns[rec.Key])
+	if before != nil && before.version == rec.Version && before.waiters == waiters && same(before.paused, paused) && before.turn == turn {
 		return
 	}
 	l := b.s.lease(rec)
 	l.Paused, l.Waiters = paused, waiters
-	as := &item{key: rec.Key, version: rec.Version, at: now, waiters: waiters, paused: paused, keeper: l.Session, left: l.ExpiresIn}
-	as.gone = rec.Version == "" && paused == nil
+	l.AddTurns(b.turns[rec.Key])
+	as := &item{key: rec.Key, version: rec.Version, at: now, waiters: waiters, paused: paused, turn: turn, keeper: l.Session, left: l.ExpiresIn}
+	as.gone = rec.Version == "" && paused == nil && turn == turnMark{}
 	if as.gone && before == nil {
 		return
 	}

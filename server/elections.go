@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/leasehold/leasehold/election"
@@ -9,6 +10,7 @@ import (
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/ballot"
 	"github.com/leasehold/leasehold/internal/kinds"
+	"github.com/leasehold/leasehold/internal/turns"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -139,6 +141,13 @@ func (s *Server) standing(ctx context.Context, name string) (*api.Lease, error) 
 	l := s.lease(rec)
 	if err := s.withSession(ctx, &l); err != nil {
 		return nil, err
+	}
+	all, err := turns.Load(ctx, s.st, name)
+	if err != nil && !errors.Is(err, store.ErrCorrupt) {
+		return nil, err
+	}
+	if l.AddTurns(all); err != nil {
+		l.Problem = s.problem(err) // the hold can be told all the same
 	}
 	if driver.CheckKey(kinds.Elections+name) != nil {
 		return &l, nil // too long a name for an election

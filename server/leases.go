@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/lessor"
+	"github.com/leasehold/leasehold/internal/turns"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
 	"github.com/leasehold/leasehold/store"
@@ -189,7 +191,12 @@ func (s *Server) history(c *call) (any, error) {
 	if rec.Owner != "" {
 		terms = append(terms, api.Term{Holder: rec.Owner, Token: rec.Token, From: rec.Acquired})
 	}
-	return api.History{Name: rec.Key, Terms: append(terms, api.PastOf(rec)...)}, nil
+	all, err := turns.Load(c.r.Context(), s.st, rec.Key)
+	if err != nil && !errors.Is(err, store.ErrCorrupt) { // the terms can be told all the same
+		return nil, err
+	}
+	l := s.lease(rec)
+	return api.History{Name: rec.Key, Terms: append(terms, api.PastOf(rec)...), Turns: l.TurnsOf(all)}, nil
 }
 
 func (s *Server) waiters(c *call) (any, error) {
@@ -270,6 +277,7 @@ func (s *Server) listed(found sight, name string) api.Lease {
 	}
 	l := s.lease(found.names[name])
 	l.Paused = found.pauses[name]
+	l.AddTurns(found.turns[name])
 	return l
 }
 

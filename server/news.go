@@ -96,6 +96,7 @@ type item struct {
 	gone    bool // the record of the name, or the session for good
 	waiters int
 	paused  *api.Pause
+	turn    turnMark
 	keeper  string       // the session that keeps the name; "" for none
 	left    *api.Seconds // of the hold, at that time; nil when it isn't known
 	body    []byte       // the JSON, but for what opening has and for what is left

@@ -22,7 +22,8 @@ func TestEventsReadAsTheirTypesSay(t *testing.T) {
 		Holders: []api.Share{{Holder: "h/1", Since: at}}, Waiting: []api.Share{{Holder: "h/2", Since: at}},
 		Paused: &api.Pause{By: "ops", Since: at}, Pauses: []api.Pause{{ID: "x", Since: at, Until: at}},
 		Candidates: []api.Candidate{{Name: "c", Since: at}}, Past: []api.Term{{Holder: "h/0", From: at, Until: at}},
-		Problem: &api.Problem{Code: api.CodeCorrupt, Detail: "d"},
+		Problem: &api.Problem{Code: api.CodeCorrupt, Detail: "d"}, Turn: &api.Turn{At: "2026-11-21 10:00", Begun: at},
+		CompletedTurn: &api.Turn{Code: new(7), Begun: at, Ended: at, Next: at},
 	}
 	all := []api.Lease{full, {}}
 	for f := range reflect.TypeFor[api.Lease]().Fields() {

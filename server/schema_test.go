@@ -38,6 +38,7 @@ var objects = []object{
 	{reflect.TypeFor[api.Lease](), onBoth},
 	{reflect.TypeFor[api.Share](), onBoth},
 	{reflect.TypeFor[api.Term](), onBoth},
+	{reflect.TypeFor[api.Turn](), onBoth},
 	{reflect.TypeFor[api.Pause](), onBoth},
 	{reflect.TypeFor[api.Candidate](), onBoth},
 	{reflect.TypeFor[api.LeaderState](), onCommand},

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/ballot"
 	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/kinds"
+	"github.com/leasehold/leasehold/internal/turns"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -20,8 +22,9 @@ import (
 type sight struct {
 	names    map[string]store.Record
 	sessions map[string]store.Record
-	pauses   map[string]*api.Pause // of elections, by their names; nil for one that isn't paused
-	corrupt  map[string]error      // the names whose records can't be read
+	pauses   map[string]*api.Pause   // of elections, by their names; nil for one that isn't paused
+	turns    map[string][]turns.Turn // of jobs, by their names
+	corrupt  map[string]error        // the names whose records can't be read
 }
 
 // Who reads all records for nobody in particular rests for listRest after so many.
@@ -36,10 +39,12 @@ const (
 //
 // A survey that rests does so now and then, so that it doesn't take a core while requests want one.
 func (s *Server) survey(ctx context.Context, prefix string, rests bool) (found sight, err error) {
-	found = sight{map[string]store.Record{}, map[string]store.Record{}, map[string]*api.Pause{}, map[string]error{}}
+	found = sight{map[string]store.Record{}, map[string]store.Record{}, map[string]*api.Pause{}, map[string][]turns.Turn{}, map[string]error{}}
 	prefixes := []string{prefix}
-	if beside := kinds.Elections + prefix; prefix != "" && !keyspace.Reserved(prefix) && driver.CheckPrefix(beside) == nil {
-		prefixes = append(prefixes, beside) // else they come with the rest
+	for _, beside := range []string{kinds.Elections + prefix, turns.Prefix + prefix} {
+		if prefix != "" && !keyspace.Reserved(prefix) && driver.CheckPrefix(beside) == nil {
+			prefixes = append(prefixes, beside) // else they come with the rest
+		}
 	}
 	for _, p := range prefixes {
 		read := 0
@@ -66,12 +71,22 @@ func (s *Server) survey(ctx context.Context, prefix string, rests bool) (found s
 			found.names[name] = store.Record{Key: name} // it was paused before anybody led
 		}
 	}
+	for name := range found.turns {
+		if _, ok := found.names[name]; !ok && err == nil && strings.HasPrefix(name, prefix) {
+			found.names[name] = store.Record{Key: name} // its own record was swept
+		}
+	}
 	return found, err
 }
 
 func (f sight) note(rec store.Record, now time.Time) {
 	name, pause, stands := readElection(rec, now)
+	job, isJob := strings.CutPrefix(rec.Key, turns.Prefix)
 	switch {
+	case isJob:
+		if all, err := turns.Read(rec); err == nil && len(all) > 0 {
+			f.turns[job] = all
+		}
 	case stands:
 		f.pauses[name] = pause
 	case isSession(rec.Key):
@@ -117,4 +132,18 @@ func readElection(rec store.Record, now time.Time) (name string, p *api.Pause, o
 		p = new(api.Pause(*state.Pause))
 	}
 	return name, p, true
+}
+
+// turnMark tells how the last turn of a job stands from how it stood before.
+type turnMark struct {
+	token fence.Token
+	ended bool
+}
+
+// latest returns the mark of the last of a job's turns; the zero one if there is none.
+func latest(all []turns.Turn) turnMark {
+	if len(all) == 0 {
+		return turnMark{}
+	}
+	return turnMark{all[0].Token, all[0].Code != nil}
 }

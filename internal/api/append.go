@@ -46,7 +46,7 @@ func (g *Grant) plain() bool {
 		}
 	}
 	return g.Kind == "" && g.Limit == 0 && len(g.Info) == 0 && len(g.Holders) == 0 && len(g.Waiting) == 0 && g.Paused == nil &&
-		len(g.Pauses) == 0 && len(g.Candidates) == 0 && len(g.Past) == 0 && g.Problem == nil
+		len(g.Pauses) == 0 && len(g.Candidates) == 0 && len(g.Past) == 0 && g.Problem == nil && g.Turn == nil && g.CompletedTurn == nil
 }
 
 // appendField appends a name and a text, unless that is empty.

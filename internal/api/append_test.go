@@ -38,7 +38,7 @@ func fullGrant(text string, n uint64, ns int64) *Grant {
 			Info: map[string]string{text: text, "b": ""}, Note: text, Waiters: int(ns), Kind: store.Kind(text), Limit: int(ns),
 			Holders: []Share{{Holder: text}}, Waiting: []Share{{Holder: text}}, Paused: &Pause{By: text}, Pauses: []Pause{{ID: text}},
 			Candidates: []Candidate{{Name: text}}, Past: []Term{{Holder: text}},
-			Problem: &Problem{Code: CodeHeld, Detail: text},
+			Problem: &Problem{Code: CodeHeld, Detail: text}, Turn: &Turn{At: text}, CompletedTurn: &Turn{Zone: text},
 		},
 		ValidFor: &s, RenewEvery: &s, Sequencer: text, Secret: text, Waited: &s,
 	}
@@ -62,6 +62,7 @@ func FuzzAppend(f *testing.F) {
 		g := fullGrant(text, n, ns)
 		g.Kind, g.Limit, g.Info, g.Holders, g.Waiting = "", 0, nil, nil, nil // those are written by encoding/json
 		g.Paused, g.Pauses, g.Candidates, g.Past, g.Problem = nil, nil, nil, nil, nil
+		g.Turn, g.CompletedTurn = nil, nil
 		for i, p := range []**Seconds{&g.TTL, &g.ExpiresIn, &g.ValidFor, &g.RenewEvery, &g.Waited} {
 			if without>>i&1 != 0 {
 				*p = nil

@@ -65,7 +65,12 @@ type Lease struct {
 	// one name only, not in lists.
 	Candidates []Candidate `json:"candidates,omitempty"`
 	Past       []Term      `json:"past,omitempty" on:"command"` // the terms that are over, newest first: the last 8
-	Problem    *Problem    `json:"problem,omitempty"`           // why the record, or that of the name's election, can't be read
+	// Turn is the last turn of a job (run --once-per, run --tick) in which its command was begun.
+	Turn *Turn `json:"turn,omitempty"`
+	// CompletedTurn is the last turn of a job in which its command has ended; absent when that is
+	// turn, or none is kept.
+	CompletedTurn *Turn    `json:"completed_turn,omitempty"`
+	Problem       *Problem `json:"problem,omitempty"` // why the record, or that of the name's election, can't be read
 }
 
 // Mode is how a share of a read/write lock is held.
@@ -128,6 +133,33 @@ type Term struct {
 	From   time.Time   `json:"from"`                        // when the term began, by the holder's wall clock
 	Until  time.Time   `json:"until,omitzero"`              // when it ended, by the wall clock of who wrote that; absent in the present term
 	Ended  string      `json:"ended,omitempty"`             // why it ended
+	Turn   *Turn       `json:"turn,omitempty" on:"command"` // the turn of a job whose command was begun in this term; in a history only
+}
+
+// TurnState is how a turn of a job stands.
+type TurnState string
+
+// The states of a turn.
+const (
+	TurnRunning TurnState = "running" // the command runs
+	TurnDone    TurnState = "done"    // its exit code was 0
+	TurnFailed  TurnState = "failed"  // its exit code was another one
+	TurnLost    TurnState = "lost"    // its holder no longer has the name, and has written no exit code
+)
+
+// Turn is a turn of a job: a span of time in which its command runs once, on one of several
+// machines.
+type Turn struct {
+	At     string      `json:"at"`                  // when the turn begins, as a clock on the wall of the zone shows it: 2026-11-24 03:00
+	Zone   string      `json:"zone"`                // the time zone of the job's expression; UTC for a job without one
+	State  TurnState   `json:"state"`               // how the turn stands
+	Code   *int        `json:"exit_code,omitempty"` // the exit code of the command; absent until it has ended
+	Holder string      `json:"holder"`              // the id under which the name was held
+	Token  fence.Token `json:"token"`               // the fencing token of the term
+	Begun  time.Time   `json:"begun"`               // when the command was begun, by the holder's wall clock
+	Ended  time.Time   `json:"ended,omitzero"`      // when it ended, by the same clock; absent until then
+	// Next is when the turn after it begins, as the job's expression said when it was begun.
+	Next time.Time `json:"next,omitzero"`
 }
 
 // Verification is what is known of a sequencer, or of a token.

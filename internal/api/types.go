@@ -22,6 +22,8 @@ type List struct {
 type History struct {
 	Name  string `json:"name"`  // the name
 	Terms []Term `json:"terms"` // the present term first, then the last 8
+	// Turns are the last 8 turns of a job in which its command was begun, the last one first.
+	Turns []Turn `json:"turns,omitempty"`
 }
 
 // Waiters is the answer to GET /v1/leases/{name}/waiters.

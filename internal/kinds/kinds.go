@@ -17,6 +17,7 @@ import (
 const (
 	Locks     = ".lock/"     // the queue of a fair mutex; and where locks were kept that several may hold, before names had kinds
 	Elections = ".election/" // the candidates of an election
+	Turns     = ".turn/"     // the last turns of a job
 )
 
 // Values begins the names of the values of pools (pools.KeyPrefix). No version had them shared.

@@ -103,6 +103,10 @@ var Table = []Row{
 		Why: "election writes it; the server, the command and a sweep read it",
 	},
 	{
+		Dir: "internal/turns", Floor: F1,
+		Why: "the command writes it; the server reads it",
+	},
+	{
 		Dir: "internal/pools", Floor: F1,
 		Why: "the server, the client and a sweep name the leases of values as identity does",
 	},

@@ -4,7 +4,7 @@ import { badge } from './badge.js';
 import { byID, duration, h, inputByID, setText } from './dom.js';
 import { Expiry } from './expiry.js';
 import { Holder } from './holder.js';
-import { holdersText, kindText, pauseText, soleHolder, states } from './model.js';
+import { holdersText, kindText, outcome, pauseText, soleHolder, states, turnText } from './model.js';
 
 /** States in which somebody should look at a name. */
 const alarming = ['expired', 'in jeopardy', 'broken'];
@@ -25,12 +25,13 @@ class View {
     this.link = h('a', { href: detailPath(name), title: name }, name);
     this.paused = h('span.tag', { hidden: true }, 'paused');
     this.kind = h('span.tag.kind', { hidden: true });
+    this.turn = h('span.tag.turn', { hidden: true });
     this.holder = new Holder(h('span.holder', { role: 'cell' }));
     this.since = h('span.since', { role: 'cell' });
     this.token = h('span.token', { role: 'cell' });
     this.expiry = new Expiry('cell');
     this.waiters = h('span.waiters', { role: 'cell' });
-    this.el = h('div.row', { role: 'row' }, this.state, h('span.name', { role: 'cell' }, this.link, this.kind, this.paused),
+    this.el = h('div.row', { role: 'row' }, this.state, h('span.name', { role: 'cell' }, this.link, this.kind, this.turn, this.paused),
       this.holder.el, this.since, this.token, this.expiry.el, this.waiters);
   }
 
@@ -53,6 +54,10 @@ class View {
     const kind = kindText(l);
     this.kind.hidden = kind === '';
     setText(this.kind, kind);
+    this.turn.hidden = !l.turn;
+    this.turn.dataset.turn = l.turn ? l.turn.state : '';
+    this.turn.title = l.turn ? `The last turn: ${turnText(l.turn)}` : '';
+    setText(this.turn, l.turn ? outcome(l.turn) : '');
     this.holder.show(soleHolder(l), pause || holdersText(l));
     setText(this.since, Number.isNaN(held) ? '–' : duration(held));
     setText(this.token, l.token ? String(l.token) : '–');

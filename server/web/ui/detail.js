@@ -6,9 +6,9 @@ import { command, leasehold, quote } from './command.js';
 import { byID, duration, h, moment, setText } from './dom.js';
 import { Expiry } from './expiry.js';
 import { fitting, lanes, spans } from './lanes.js';
-import { kindText, row, soleHolder } from './model.js';
+import { kindText, row, soleHolder, turnText } from './model.js';
 import { Operator } from './operator.js';
-import { candidates, queue, terms } from './tables.js';
+import { candidates, queue, terms, turns } from './tables.js';
 import { means } from './words.js';
 
 const reread = 3_000; // for what the stream doesn't tell
@@ -18,6 +18,7 @@ const patience = 10_000; // after which what was read is not current
  * @typedef {object} Found  what the server said about the name
  * @property {import('./model.js').Row} row
  * @property {import('./lanes.js').Term[]} terms
+ * @property {import('./model.js').Turn[]} turns  of a job
  * @property {import('./tables.js').Waiter[]} waiters
  * @property {{caller: string, may: string[]}} me
  * @property {number} wall the server's time of day when performance.now() was 0
@@ -82,7 +83,7 @@ export class Detail {
   frame(name) {
     const title = h('h2', { id: 'title', tabindex: '-1' }, name);
     const state = h('span.badge'), meaning = h('p.meaning'), facts = h('dl.facts'), picture = h('div.picture');
-    const past = h('div');
+    const past = h('div'), ran = h('div', { hidden: true });
     const waiters = h('div'), standing = h('div', { hidden: true }), record = h('code'), problem = h('p.problem', { role: 'alert', hidden: true });
     const expiry = new Expiry();
     const choice = h('div.spans', { role: 'group', 'aria-label': 'How much of the past' }, ...spans.map(({ text, ms }) => h('button', {
@@ -90,7 +91,7 @@ export class Detail {
     }, text)));
     const body = h('div', { hidden: true },
       h('div.titled', {}, h('h3', {}, 'Who held it'), choice), picture, legend(),
-      h('h3', {}, 'Who waits at this server'), waiters, standing, past,
+      h('h3', {}, 'Who waits at this server'), waiters, standing, ran, past,
       h('h3', {}, 'The same by command'),
       ...[leasehold('show', name), leasehold('history', name), `curl ${quote(location.origin + leasePath(name))}`].map((text) => command(text).el),
       h('h3', {}, 'Record'), h('pre', { tabindex: '0', 'aria-label': 'Record, as JSON' }, record));
@@ -98,14 +99,14 @@ export class Detail {
       h('p.back', {}, h('a', { href: '#/' }, '← Board')),
       h('div.heading', {}, title, state, expiry.el, this.operator.buttons, meaning), this.operator.notes, problem, facts, body,
     ];
-    return { all, body, title, state, meaning, facts, picture, past, waiters, standing, record, problem, expiry, choice };
+    return { all, body, title, state, meaning, facts, picture, past, ran, waiters, standing, record, problem, expiry, choice };
   }
 
   /** render shows how it is now, and reads anew what has changed. */
   render() {
     if (!this.name) return;
     const now = performance.now(), live = this.model.rows.get(this.name);
-    const key = live ? `${live.lease.token} ${live.lease.state} ${live.lease.waiters} ${live.lease.paused?.since}` : '';
+    const key = live ? `${live.lease.token} ${live.lease.state} ${live.lease.waiters} ${live.lease.paused?.since} ${live.lease.turn?.token} ${live.lease.turn?.state}` : '';
     if (!this.reading && (key !== this.seen || now - this.triedAt > reread)) {
       this.seen = key;
       void this.read();
@@ -148,10 +149,10 @@ export class Detail {
     try {
       const [lease, history, waiters, me] = await Promise.all([leasePath(name), leasePath(name, 'history'), leasePath(name, 'waiters'),
         `/v1/whoami?name=${encodeURIComponent(name)}`].map((path) => ask(path)));
-      const at = performance.now(), body = await lease.json();
+      const at = performance.now(), body = await lease.json(), past = await history.json();
       /** @type {Found} */
       const found = {
-        row: row(body, at), terms: (await history.json()).terms, waiters: (await waiters.json()).waiters, me: await me.json(),
+        row: row(body, at), terms: past.terms, turns: past.turns || [], waiters: (await waiters.json()).waiters, me: await me.json(),
         wall: Date.parse(lease.headers.get('Date') || '') - at,
       };
       if (name !== this.name) return;
@@ -195,6 +196,9 @@ export class Detail {
     if (ttl > 0) all.push(['TTL', duration(ttl)]);
     if (l.session) all.push(['Kept by session', l.session]);
     if (l.note) all.push(['Note', l.note]);
+    if (l.turn) all.push(['Last turn', turnText(l.turn)]);
+    if (l.completed_turn) all.push(['Last turn that ended', turnText(l.completed_turn)]);
+    if (l.turn?.next) all.push(['Next turn', moment(l.turn.next)]);
     for (const [key, value] of Object.entries(l.info || {})) all.push([`It says: ${key}`, value]);
     const { facts } = this.parts;
     if (facts.children.length !== all.length) facts.replaceChildren(...all.map(() => h('div', {}, h('dt'), h('dd'))));
@@ -208,7 +212,7 @@ export class Detail {
   /** draw shows what was read. */
   draw() {
     if (!this.found || !this.name) return;
-    const { terms: past, waiters, wall, row: { lease } } = this.found, at = performance.now(), now = wall + at;
+    const { terms: past, turns: all, waiters, wall, row: { lease } } = this.found, at = performance.now(), now = wall + at;
     const ms = this.span || fitting(past, now), width = Math.floor(this.parts.picture.clientWidth);
     const { until, exact } = (this.best(at) || this.found.row).expiry;
     const end = lease.holder && exact && until < at ? Math.max(wall + until, Date.parse(lease.acquired || '') || 0) : now;
@@ -216,10 +220,12 @@ export class Detail {
     for (const button of this.parts.choice.children) button.setAttribute('aria-pressed', String(button.getAttribute('data-ms') === String(ms)));
     this.parts.past.hidden = past.length === 0;
     this.parts.past.replaceChildren(h('h3', {}, 'Its terms, the last first'), terms(past, now));
+    this.parts.ran.hidden = all.length === 0;
+    this.parts.ran.replaceChildren(h('h3', {}, 'Its turns, the last first'), turns(all, now));
     this.parts.waiters.replaceChildren(queue(waiters));
-    const all = lease.candidates || [];
-    this.parts.standing.hidden = all.length === 0;
-    this.parts.standing.replaceChildren(h('h3', {}, 'Who stands for election'), candidates(all, lease.holder || '', now));
+    const stand = lease.candidates || [];
+    this.parts.standing.hidden = stand.length === 0;
+    this.parts.standing.replaceChildren(h('h3', {}, 'Who stands for election'), candidates(stand, lease.holder || '', now));
   }
 }
 

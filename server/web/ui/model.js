@@ -19,6 +19,19 @@ import { moment } from './dom.js';
  * @property {Share[]} [holders]  who shares it
  * @property {Pause} [paused]  the election of that name
  * @property {Candidate[]} [candidates]  of that election; not on the stream
+ * @property {Turn} [turn]  the last one of a job that was begun
+ * @property {Turn} [completed_turn]  the last one that has ended, if that is another
+ *
+ * @typedef {object} Turn
+ * @property {string} at  on the clock of its zone
+ * @property {string} zone
+ * @property {string} state  running, done, failed or lost
+ * @property {number} [exit_code]
+ * @property {string} holder
+ * @property {number} token
+ * @property {string} begun
+ * @property {string} [ended]
+ * @property {string} [next]  when the turn after it begins
  *
  * @typedef {object} Share
  * @property {string} holder
@@ -74,6 +87,22 @@ export function kindText(l) {
 export function holdersText(l) {
   const n = l.holders?.length || 0;
   return n > 1 ? `shared by ${n}` : '';
+}
+
+/**
+ * outcome says what came of a turn of a job.
+ * @param {Turn} t
+ */
+export function outcome(t) {
+  return t.exit_code === undefined ? t.state : `exit code ${t.exit_code}`;
+}
+
+/**
+ * turnText says when a turn of a job began, and what came of it.
+ * @param {Turn} t
+ */
+export function turnText(t) {
+  return `${t.at} ${t.zone}, ${outcome(t)}`;
 }
 
 /**

@@ -1,6 +1,7 @@
 // @ts-check
 // What the detail lists: terms, who waits, and who stands for election.
 import { duration, h, moment } from './dom.js';
+import { outcome } from './model.js';
 
 /**
  * @typedef {{holder: string, waited: number, left: number, info?: Record<string, string>}} Waiter
@@ -35,6 +36,17 @@ export function terms(all, now) {
     const from = Date.parse(t.from);
     return [t.holder, String(t.token), [`${duration(now - from)} ago`, moment(t.from)],
       duration((t.until ? Date.parse(t.until) : now) - from), t.until ? t.ended || 'ended' : 'holds it'];
+  })));
+}
+
+/**
+ * @param {import('./model.js').Turn[]} all
+ * @param {number} now the server's time of day
+ */
+export function turns(all, now) {
+  return scrolled('Turns', table(['Turn', 'Outcome', 'Begun', 'For', 'Token', 'Holder'], all.map((t) => {
+    const begun = Date.parse(t.begun), end = t.ended ? Date.parse(t.ended) : t.state === 'running' ? now : NaN;
+    return [[t.at, t.zone], outcome(t), [`${duration(now - begun)} ago`, moment(t.begun)], Number.isNaN(end) ? '–' : duration(end - begun), String(t.token), t.holder];
   })));
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/step"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/fence"
@@ -91,17 +90,5 @@ func (a *app) check(v view.View, token fence.Token) error {
 	default:
 		d.Reason = fmt.Sprintf("the newest is %d", v.Token)
 	}
-	if !d.Current {
-		d.Now = &v.Lease
-	}
-	if a.Output() != output.Table {
-		if err := output.WriteJSON(a.Out, d, a.Output() == output.Lines); err != nil {
-			return err
-		}
-	}
-	if d.Current {
-		return nil
-	}
-	a.Say("%s: %d is not the current token: %s", v.Name, token, d.Reason)
-	return cli.Exit(cli.ExitNo, nil)
+	return a.Verdict(d, v, fmt.Sprintf("%s: %d is not the current token: %s", v.Name, token, d.Reason))
 }

@@ -13,9 +13,10 @@ import (
 
 func (a *app) historyCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "history NAME",
-		Short:             "List the latest terms of a name, the present one first",
-		Long:              "List the terms of ownership that are kept with a name: the present one, if there is one, and the last 8 before it.",
+		Use:   "history NAME",
+		Short: "List the latest terms of a name, the present one first",
+		Long: "List the terms of ownership that are kept with a name: the present one, if there is one, and the last 8 before it.\n" +
+			"Of a job (run --once-per, run --tick), list its last 8 turns, too, with the exit codes.",
 		Example:           "  leasehold history billing",
 		Args:              cli.Want("NAME"),
 		ValidArgsFunction: a.CompleteNames,
@@ -34,7 +35,8 @@ func (a *app) historyCommand() *cobra.Command {
 
 func historyColumns(terms []view.Term, now time.Time) []output.Column {
 	token, from, until := output.Column{Title: "TOKEN"}, output.Column{Title: "FROM"}, output.Column{Title: "UNTIL"}
-	why, holder := output.Column{Title: "ENDED", Cut: true}, output.Column{Title: "HOLDER", Cut: true}
+	why, holder, turn := output.Column{Title: "ENDED", Cut: true}, output.Column{Title: "HOLDER", Cut: true}, output.Column{Title: "TURN"}
+	jobs := false
 	for _, t := range terms {
 		token.Cells = append(token.Cells, t.Token.String())
 		from.Cells = append(from.Cells, fmt.Sprintf("%s (%s)", output.At(t.From, now), output.Ago(t.From, now)))
@@ -46,6 +48,11 @@ func historyColumns(terms []view.Term, now time.Time) []output.Column {
 		until.Cells = append(until.Cells, end)
 		why.Cells = append(why.Cells, output.OrDash(t.Ended))
 		holder.Cells = append(holder.Cells, t.Holder)
+		turn.Cells = append(turn.Cells, output.OrDash(view.TurnText(t.Turn)))
+		jobs = jobs || t.Turn != nil
+	}
+	if jobs {
+		return []output.Column{token, from, until, turn, holder, why}
 	}
 	return []output.Column{token, from, until, holder, why}
 }

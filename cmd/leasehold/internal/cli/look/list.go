@@ -91,11 +91,7 @@ func (a *app) views(ctx context.Context, st store.Store, prefix string, all bool
 			views = append(views, view.View{Lease: api.Lease{Name: r.Rec.Key, State: view.StateUnreadable, Problem: api.ProblemOf(r.Bad)}})
 			continue
 		}
-		look := a.Look
-		if r.More {
-			look = a.Full
-		}
-		v, err := look(ctx, st, r.Rec)
+		v, err := a.Listed(ctx, st, r)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -131,6 +127,22 @@ func listColumns(views []view.View, now time.Time) []output.Column {
 		}
 		expires.Cells, expires.Short = append(expires.Cells, in), append(expires.Short, strings.TrimPrefix(in, "in "))
 	}
-	// The holder gives way before the name.
-	return []output.Column{name, state, token, since, expires, holder}
+	columns := []output.Column{name, state, token, since, expires}
+	if slices.ContainsFunc(views, func(v view.View) bool { return v.Turn != nil }) {
+		columns = append(columns, turnColumn(views))
+	}
+	return append(columns, holder) // which gives way before the name
+}
+
+// turnColumn says of jobs when their last turn was, and what came of it.
+func turnColumn(views []view.View) output.Column {
+	turn := output.Column{Title: "LAST TURN"}
+	for _, v := range views {
+		long, short := view.TurnText(v.Turn), ""
+		if v.Turn != nil {
+			short = strings.TrimPrefix(view.Outcome(v.Turn), "exit ")
+		}
+		turn.Cells, turn.Short = append(turn.Cells, output.OrDash(long)), append(turn.Short, output.OrDash(short))
+	}
+	return turn
 }

@@ -84,7 +84,7 @@ func (a *app) withView(ctx context.Context, name string, observe bool, f func(vi
 			return err
 		}
 		a.KeepBook()
-		if rec.Version == "" && v.Kind == "" {
+		if rec.Version == "" && v.Kind == "" && v.Turn == nil {
 			return cli.Exit(cli.ExitNo, fmt.Errorf("nobody has ever held %s: `leasehold list` shows what there is", name))
 		}
 		return f(v)

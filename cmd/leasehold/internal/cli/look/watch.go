@@ -78,7 +78,7 @@ func (a *app) watchOne(ctx context.Context, st store.Store, name string) error {
 // awaitNews blocks until the record has another version, or the hold may have expired; for what is
 // kept in several records, or may be, a second at most, as with all names.
 func (a *app) awaitNews(ctx context.Context, st store.Store, rec store.Record, v view.View) error {
-	if v.Kind == "" && rec.Version != "" {
+	if v.Kind == "" && rec.Version != "" && v.Turn == nil {
 		return a.awaitChange(ctx, st, rec, v)
 	}
 	limited, cancel := clock.WithTimeout(ctx, a.Clock, time.Second)

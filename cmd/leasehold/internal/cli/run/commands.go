@@ -2,6 +2,8 @@
 package run
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
@@ -15,4 +17,24 @@ type app struct{ *view.Viewer }
 func Commands(c *cli.App) []*cobra.Command {
 	a := &app{view.New(c)}
 	return []*cobra.Command{a.runCommand(), a.withLockCommand()}
+}
+
+// runArgs explains what is missing between NAME and CMD.
+func runArgs(cmd *cobra.Command, args []string) error {
+	dash, path := cmd.ArgsLenAtDash(), cmd.CommandPath()
+	switch {
+	case len(args) == 0:
+		return cli.Usage("NAME and CMD are missing: %s NAME -- CMD", path)
+	case dash < 0 && len(args) == 1:
+		return cli.Usage("CMD is missing: %s %s -- CMD", path, args[0])
+	case dash < 0:
+		return cli.Usage("a double dash is missing before CMD: %s %s -- %s", path, args[0], strings.Join(args[1:], " "))
+	case dash == 0:
+		return cli.Usage("NAME is missing before the double dash: %s NAME -- %s", path, strings.Join(args, " "))
+	case dash > 1:
+		return cli.Usage("%q is one argument too many before the double dash: %s NAME -- CMD", args[1], path)
+	case len(args) == 1:
+		return cli.Usage("CMD is missing after the double dash: %s %s -- CMD", path, args[0])
+	}
+	return nil
 }

@@ -3,12 +3,15 @@ package run
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
+	"math"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
+	_ "time/tzdata" // 450 KB, for machines and images without one
 
 	"github.com/adhocore/gronx"
 	"github.com/spf13/pflag"
@@ -16,49 +19,82 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
-	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/turns"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/driver"
 )
 
 // once is how often CMD may run, on all machines together.
 type once struct {
-	per   time.Duration // of each turn, where there is no tick
-	tick  string        // a cron expression: a turn begins at each of its times
-	tz    string        // where tick is; "" is UTC
-	given bool          // per or tick was given
-	retry bool          // a turn that failed is not done
-	code  int           // the exit code where the turn was done before
+	per     time.Duration // of each turn, where there is no tick
+	tick    string        // a cron expression: a turn begins at each of its times
+	tz      string        // where tick is; "" is UTC
+	given   bool          // per or tick was given
+	retry   bool          // a turn that failed is not done
+	code    int           // the exit code where CMD is not run
+	misfire string        // what becomes of a tick that CMD is late for
+	grace   time.Duration // up to which CMD is not late
+	graced  bool          // grace was given
+	splay   time.Duration // over which the starts of many names are spread
+	delayed time.Duration // how long the start was put off for that
 }
 
-// The bounds of a turn.
+// What becomes of a tick that CMD is late for.
 const (
-	minPer = time.Second
-	maxPer = 366 * 24 * time.Hour
+	misfireRun  = "run"
+	misfireSkip = "skip"
+)
+
+// The bounds of a turn, and the grace by default.
+const (
+	minPer   = time.Second
+	maxPer   = 366 * 24 * time.Hour
+	anyGrace = 5 * time.Minute
 )
 
 func (o *once) add(f *pflag.FlagSet) {
 	cli.DurationVar(f, &o.per, "once-per", 0, "run CMD once in each turn of that `length`, on one of all machines that call: 1h turns begin at the hour, 24h at midnight UTC, 168h on Monday")
 	f.StringVar(&o.tick, "tick", "", "as --once-per, with turns that begin at the times of a cron `expression`: '0 3 * * *'")
 	f.StringVar(&o.tz, "tz", "", "with --tick: the time `zone` of the expression, such as Europe/Berlin (default UTC)")
+	f.StringVar(&o.misfire, "misfire", misfireRun, "with --tick: `what` to do about a time that CMD is late for: run or skip")
+	cli.DurationVar(f, &o.grace, "misfire-grace", anyGrace, "with --misfire skip: how late CMD may start")
+	cli.DurationVar(f, &o.splay, "splay", 0, "with --once-per or --tick: wait before the start, for less than that; how long depends on NAME")
 	f.BoolVar(&o.retry, "retry-failed", false, "with --once-per or --tick: run CMD again in a turn in which it has failed, or was lost")
-	f.IntVar(&o.code, "done-exit-code", 0, "with --once-per or --tick: the exit code if the turn was done before")
+	f.IntVar(&o.code, "done-exit-code", 0, "with --once-per or --tick: the exit code if the turn was done before, or is skipped")
 }
 
-func (o once) check(s sharing, restart bool, now time.Time) error {
+// noted takes note of the flags that were given.
+func (o *once) noted(f *pflag.FlagSet) {
+	o.given, o.graced = f.Changed("once-per") || f.Changed("tick"), f.Changed("misfire-grace")
+}
+
+func (o once) check(name string, s sharing, restart bool, now time.Time) error {
+	const belongs = "%s: it belongs to --once-per DURATION or --tick EXPRESSION: add one of them, or leave %[1]s out"
+	skip := o.misfire == misfireSkip
 	switch {
 	case !o.given && o.retry:
-		return cli.Usage("--retry-failed: it belongs to --once-per DURATION or --tick EXPRESSION")
+		return cli.Usage(belongs, "--retry-failed")
 	case !o.given && o.code != 0:
-		return cli.Usage("--done-exit-code: it belongs to --once-per DURATION or --tick EXPRESSION")
+		return cli.Usage(belongs, "--done-exit-code")
+	case !o.given && o.splay != 0:
+		return cli.Usage(belongs, "--splay")
 	case o.tz != "" && o.tick == "":
-		return cli.Usage("--tz: it belongs to --tick EXPRESSION")
+		return cli.Usage("--tz %s: it belongs to --tick EXPRESSION, such as --tick '0 3 * * *'", o.tz)
+	case o.misfire != misfireRun && !skip && o.misfire != "":
+		return cli.Usage("--misfire %q: want %s or %s", o.misfire, misfireRun, misfireSkip)
+	case skip && o.tick == "":
+		return cli.Usage("--misfire skip: it belongs to --tick EXPRESSION: a turn of --once-per is in time until the next one begins")
+	case o.graced && !skip:
+		return cli.Usage("--misfire-grace %v: it belongs to --misfire skip: add that, or leave --misfire-grace out", o.grace)
+	case skip && (o.grace < time.Second || o.grace > maxPer):
+		return cli.Usage("--misfire-grace %v: want 1s to %v", o.grace, maxPer)
 	case !o.given:
 		return nil
 	case o.tick != "" && o.per != 0:
 		return cli.Usage("--once-per and --tick exclude each other: give one")
 	case o.tick == "" && (o.per < minPer || o.per > maxPer):
 		return cli.Usage("--once-per %v: want %v to %v", o.per, minPer, maxPer)
+	case o.splay < 0 || o.tick == "" && o.splay >= o.per || o.splay > maxPer:
+		return cli.Usage("--splay %v: want less than a turn, and not less than 0: the start is put off by up to that", o.splay)
 	case o.code < 0 || o.code > 255:
 		return cli.Usage("--done-exit-code %d: want 0 to 255", o.code)
 	case s.shared || s.limitGiven:
@@ -66,57 +102,90 @@ func (o once) check(s sharing, restart bool, now time.Time) error {
 	case restart && !o.retry:
 		return cli.Usage("--restart: with --once-per or --tick, CMD runs again in its turn only with --retry-failed: add that, or leave --restart out")
 	}
+	if most := store.MaxKey - len(turns.Prefix); len(name) > most {
+		return cli.Usage("NAME %.40q: it has %d bytes: with --once-per and --tick, want %d at most", name, len(name), most)
+	}
 	_, err := o.at(now)
 	return err
 }
 
-// turnPrefix begins the keys of the records of turns; the name follows.
-const turnPrefix = ".turn/"
-
-// turn is the last turn of a name in which CMD was begun. It is the data of a record beside that of
-// the name, since nobody but its holder may change the latter. The token fences it: a holder of an earlier term can't
-// change what a later one has begun.
-type turn struct {
-	At     time.Time   `json:"at"`             // when the turn begins, as the calendar of Zone has it, written as UTC: what tells it from all others
-	Zone   string      `json:"zone,omitempty"` // of a tick
-	Token  fence.Token `json:"token"`
-	Holder string      `json:"holder"`
-	Begun  time.Time   `json:"begun"`          // by the holder's wall clock, for people
-	Code   *int        `json:"code,omitempty"` // CMD's exit code; nil while it runs, and for ever if it was lost
-}
-
-type turnData struct {
-	Format int   `json:"v"`
-	Turn   *turn `json:"turn,omitempty"`
-}
-
-const turnFormat = 1
-
 // macros are the expressions without five fields.
 var macros = []string{"@hourly", "@daily", "@weekly", "@monthly", "@yearly"}
 
+// due is a turn as a call sees it.
+type due struct {
+	at    time.Time // tells it from others: see [turns.Turn]
+	since time.Time // from when on it is due
+	next  time.Time // from when on the one after it is; zero when there is none
+}
+
 // at returns the turn that a wall clock is in.
 //
-// The turns of a tick are told apart by what a clock on the wall of its zone shows, without the zone's offset. So a
-// time that comes twice, when clocks are set back, is one turn; and one that is left out, when they are set forward, is due from then on.
-func (o once) at(wall time.Time) (time.Time, error) {
+// The turns of a tick are told apart by what a clock on the wall of its zone shows, without the
+// zone's offset. So a time that comes twice, when clocks are set back, is one turn; and one that is
+// left out, when they are set forward, is due from then on.
+func (o once) at(wall time.Time) (due, error) {
 	if o.tick == "" {
-		return wall.Truncate(o.per).UTC(), nil
+		at := wall.Truncate(o.per).UTC()
+		return due{at, at, at.Add(o.per)}, nil
 	}
 	zone, err := time.LoadLocation(o.tz)
 	if err != nil || o.tz == "Local" {
-		return time.Time{}, cli.Usage("--tz %q: want a name of the time zone database, such as Europe/Berlin, which has to be installed (tzdata)", o.tz)
+		return due{}, cli.Usage("--tz %q: want a name of the time zone database, such as Europe/Berlin or UTC", o.tz)
 	}
 	if len(strings.Fields(o.tick)) != 5 && !slices.Contains(macros, o.tick) || !gronx.IsValid(o.tick) {
-		return time.Time{}, cli.Usage("--tick %q: want minute, hour, day, month and weekday, as in '0 3 * * *', or one of %s", o.tick, strings.Join(macros, ", "))
+		return due{}, o.badTick()
 	}
-	y, month, d := wall.In(zone).Date()
-	h, m, s := wall.In(zone).Clock()
-	at, err := gronx.PrevTickBefore(o.tick, time.Date(y, month, d, h, m, s, 0, time.UTC), true)
+	shown := shownBy(wall.In(zone))
+	at, err := gronx.PrevTickBefore(o.tick, shown, true)
 	if err != nil {
-		return time.Time{}, cli.Usage("--tick %q: it has had no time yet: %w", o.tick, err)
+		return due{}, cli.Usage("--tick %q: it has had no time yet: want an expression whose times come: %w", o.tick, err)
 	}
-	return at.Truncate(time.Minute), nil
+	at = at.Truncate(time.Minute)
+	d := due{at: at, since: moment(at, zone)}
+	if next, err := gronx.NextTickAfter(o.tick, shown, false); err == nil {
+		d.next = moment(next.Truncate(time.Minute), zone)
+	}
+	return d, nil
+}
+
+// badTick says what is wrong with the expression.
+func (o once) badTick() error {
+	const want = "want minute, hour, day, month and weekday, as in '0 3 * * *', or one of"
+	fields := strings.Fields(o.tick)
+	switch {
+	case len(fields) == 6 && gronx.IsValid(strings.Join(fields[1:], " ")):
+		return cli.Usage("--tick %q: it has 6 fields: %s %s: leave the seconds out: --tick '%s'", o.tick, want, strings.Join(macros, ", "), strings.Join(fields[1:], " "))
+	case strings.HasPrefix(o.tick, "@"):
+		return cli.Usage("--tick %q: it is no name of a time: %s %s", o.tick, want, strings.Join(macros, ", "))
+	case len(fields) != 5:
+		return cli.Usage("--tick %q: it has %d of 5 fields: %s %s; put it in quotes, so that the shell leaves each * alone", o.tick, len(fields), want, strings.Join(macros, ", "))
+	}
+	return cli.Usage("--tick %q: %s %s", o.tick, want, strings.Join(macros, ", "))
+}
+
+// shownBy returns what a clock on the wall shows at a moment, written as UTC.
+func shownBy(t time.Time) time.Time {
+	y, month, d := t.Date()
+	h, m, s := t.Clock()
+	return time.Date(y, month, d, h, m, s, 0, time.UTC)
+}
+
+// moment returns the first moment at which a clock on the wall of a zone shows at, or a later time
+// where it leaves at out.
+func moment(at time.Time, zone *time.Location) time.Time {
+	var first time.Time
+	for _, near := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		_, offset := at.Add(near).In(zone).Zone()
+		t := at.Add(-time.Duration(offset) * time.Second).In(zone)
+		_, changes := t.ZoneBounds()
+		for _, t := range []time.Time{t, changes} {
+			if !t.IsZero() && !shownBy(t).Before(at) && (first.IsZero() || t.Before(first)) {
+				first = t
+			}
+		}
+	}
+	return first.UTC()
 }
 
 // zone is what tells a turn's calendar.
@@ -127,10 +196,44 @@ func (o once) zone() string {
 	return cmp.Or(o.tz, "UTC")
 }
 
-// failed reports whether a turn may be run again with --retry-failed. Its holder has the name no more.
-func (t turn) failed() bool { return t.Code == nil || *t.Code != 0 }
+// delay is how long a call waits before its start. It depends on the name, so that all machines
+// wait alike, and a job comes after the same time each day. The wait ends before the turn does.
+func (o once) delay(name string, now time.Time) time.Duration {
+	d, err := o.at(now)
+	if err != nil || o.splay <= 0 {
+		return 0
+	}
+	within := o.splay
+	if !d.next.IsZero() {
+		within = min(within, max(d.next.Sub(now), 0))
+	}
+	sum := sha256.Sum256([]byte(name))
+	part, _ := bits.Mul64(uint64(within), binary.BigEndian.Uint64(sum[:8])) // below within
+	return time.Duration(part & math.MaxInt64)
+}
 
-func (t turn) describe(now time.Time) string {
+// begin begins the turn that now is in, under the term of t. It returns the turn that stands in the
+// way, or how late it is if that is too late; then CMD must not be run. delayed is how long the call
+// has waited of its own will.
+func (o once) begin(ctx context.Context, st store.Store, name string, t turns.Turn, now time.Time, delayed time.Duration) (done *turns.Turn, late time.Duration, err error) {
+	d, err := o.at(now)
+	if err != nil {
+		return nil, 0, err
+	}
+	t.At, t.Zone, t.Begun, t.Next = d.at, o.zone(), now.UTC(), d.next
+	if late = now.Sub(d.since) - delayed; o.misfire != misfireSkip || late <= o.grace {
+		done, err = turns.Begin(ctx, st, name, t, o.retry)
+		return done, 0, err
+	}
+	all, err := turns.Load(ctx, st, name)
+	if err != nil {
+		return nil, 0, err
+	}
+	return turns.InTheWay(all, t, o.retry), late, nil
+}
+
+// describe says for people which turn stood in the way.
+func describe(t turns.Turn, now time.Time) string {
 	how := "it did not end in order"
 	if t.Code != nil {
 		how = fmt.Sprintf("exit code %d", *t.Code)
@@ -142,73 +245,13 @@ func (t turn) describe(now time.Time) string {
 	return fmt.Sprintf("the turn of %s was begun %s by %s: %s", at, output.Ago(t.Begun, now), t.Holder, how)
 }
 
-func readTurn(rec store.Record) (last *turn, err error) {
-	d := turnData{Format: turnFormat}
-	if len(rec.Data) > 0 {
-		err = json.Unmarshal(rec.Data, &d)
-	}
-	if err != nil {
-		return nil, driver.Corrupt(rec.Key, err)
-	}
-	if d.Format != turnFormat {
-		return nil, driver.Corrupt(rec.Key, fmt.Errorf("its last turn is in format %d: this version reads format %d", d.Format, turnFormat))
-	}
-	return d.Turn, nil
-}
-
-// errTerm says that a later term has begun a turn, so nothing may be written under this one.
-var errTerm = errors.New("the term is over")
-
-// changeTurn lets f change the last turn of a name, unless a later term has begun one.
-func changeTurn(ctx context.Context, st store.Store, name string, token fence.Token, f func(*turn) *turn) error {
-	return store.Update(ctx, st, turnPrefix+name, func(rec *store.Record) (bool, error) {
-		last, err := readTurn(*rec)
-		if err != nil {
-			return false, err
-		}
-		if last != nil && last.Token > token {
-			return false, fmt.Errorf("%s: token %d: %w: token %d has begun a turn", name, token, errTerm, last.Token)
-		}
-		next := f(last)
-		if next == nil {
-			return false, nil
-		}
-		rec.Data, err = json.Marshal(turnData{turnFormat, next})
-		return err == nil, err
-	})
-}
-
-// beginTurn writes under a term that the turn is begun. Nobody begins it a second time then, unless it is to
-// be retried. It returns the turn that stands in the way instead, which is this one or a later one: the last
-// one counts, whatever the wall clocks of its holder and of this one say.
-//
-// After an error the turn may have been begun, without CMD.
-func beginTurn(ctx context.Context, st store.Store, name string, t turn, retry bool) (done *turn, err error) {
-	err = changeTurn(ctx, st, name, t.Token, func(last *turn) *turn {
-		done = nil
-		switch {
-		case last == nil || t.At.After(last.At):
-			return &t
-		case last.Token == t.Token: // this very write, which landed
-			return nil
-		case t.At.Equal(last.At) && retry && last.failed():
-			return &t
-		}
-		done = last
+// putOff waits before the start.
+func (j *Job) putOff(ctx context.Context) error {
+	if j.Opts.delayed = j.Opts.delay(j.Name, j.App.Clock.Wall()); j.Opts.delayed == 0 {
 		return nil
-	})
-	return done, err
-}
-
-// endTurn writes down CMD's exit code.
-func endTurn(ctx context.Context, st store.Store, name string, token fence.Token, code int) error {
-	return changeTurn(ctx, st, name, token, func(last *turn) *turn {
-		if last == nil || last.Token != token || last.Code != nil {
-			return nil
-		}
-		last.Code = &code
-		return last
-	})
+	}
+	j.Words.Say("%s: its start is put off by %s (--splay %v)", j.Name, output.Roughly(j.Opts.delayed), j.Opts.splay)
+	return clock.Sleep(ctx, j.App.Clock, j.Opts.delayed)
 }
 
 // begin begins the turn under h. It returns true if CMD is not to run, and then the error of the run.
@@ -217,22 +260,22 @@ func (j *Job) begin(h Hold) (bool, error) {
 		return false, nil
 	}
 	now := j.App.Clock.Wall()
-	at, err := j.Opts.at(now)
-	var done *turn
-	if err == nil {
-		t := turn{At: at, Zone: j.Opts.zone(), Token: h.Token(), Holder: j.m.Holder(), Begun: now.UTC()}
-		done, err = beginTurn(h.Context(), j.st, j.Name, t, j.Opts.retry)
-	}
-	if err == nil && done == nil {
+	t := turns.Turn{Token: h.Token(), Holder: j.m.Holder()}
+	done, late, err := j.Opts.once.begin(h.Context(), j.st, j.Name, t, now, j.Opts.delayed)
+	if err == nil && done == nil && late == 0 {
 		return false, nil
 	}
 	if err := j.release(h); err != nil {
 		j.Words.Say("%s", cli.OneLine(err))
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return true, fmt.Errorf("%s: its turn can't be begun, and %s was not run: %w", j.Name, j.Argv[0], err)
+	case done != nil:
+		j.Words.Say("%s was not run: %s", j.Argv[0], describe(*done, now))
+	default:
+		j.Words.Say("%s was not run: it is %s late for its turn (--misfire skip, and --misfire-grace is %v)", j.Argv[0], output.Roughly(late), j.Opts.grace)
 	}
-	j.Words.Say("%s was not run: %s", j.Argv[0], done.describe(now))
 	if j.Opts.code != 0 {
 		return true, cli.Exit(j.Opts.code, nil)
 	}
@@ -246,7 +289,7 @@ func (j *Job) end(h Hold, code int) {
 	}
 	ctx, cancel := clock.WithTimeout(h.Context(), j.App.Clock, j.Timing.TTL)
 	defer cancel()
-	if err := endTurn(ctx, j.st, j.Name, h.Token(), code); err != nil {
+	if err := turns.End(ctx, j.st, j.Name, h.Token(), code, j.App.Clock.Wall()); err != nil {
 		j.Words.Say("the exit code %d of this turn is not written down: %s", code, cli.OneLine(err))
 	}
 }

@@ -1,9 +1,9 @@
 package run
 
 import (
-	"context"
-	"errors"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/clock/clocktest"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/turns"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
@@ -20,26 +22,30 @@ import (
 // at returns the turn that a wall clock is in.
 func at(t *testing.T, o once, wall time.Time) time.Time {
 	t.Helper()
-	at, err := o.at(wall)
+	d, err := o.at(wall)
 	if err != nil {
 		t.Error(err)
 	}
-	return at
+	return d.at
 }
 
 // tally is what came of the turns of a test.
 type tally struct {
-	mu     sync.Mutex
-	starts map[time.Time]int // of CMD, by turn
-	died   map[time.Time]int // hosts that died after the turn was begun
+	mu      sync.Mutex
+	starts  map[time.Time]int // of CMD, by turn
+	died    map[time.Time]int // hosts that died after the turn was begun
+	latest  time.Duration     // that CMD was started after the begin of its turn, the delay aside
+	skipped int               // calls that were too late
 }
+
+func newTally() *tally { return &tally{starts: map[time.Time]int{}, died: map[time.Time]int{}} }
 
 // host is a machine on which cron calls the job at the begin of each turn, by the machine's own clock.
 type host struct {
+	o     once
 	db    *memory.DB
 	clk   *clocktest.Clock
 	tally *tally
-	retry bool
 }
 
 // The moments at which a host dies.
@@ -52,8 +58,10 @@ const (
 	moments
 )
 
-// call is one call of the job, which takes lasts. The host dies at a moment: nothing of it goes on then, and its lease expires.
-func (h *host) call(t *testing.T, per, lasts time.Duration, dies int) {
+// call is one call of the job, which takes lasts. The host dies at a moment: nothing of it continues then, and its lease expires.
+func (h *host) call(t *testing.T, lasts time.Duration, dies int) {
+	delayed := h.o.delay("job", h.clk.Wall())
+	_ = clock.Sleep(t.Context(), h.clk, delayed)
 	m, err := lease.NewManager(h.db.Open(), lease.Options{Clock: h.clk, TTL: 15 * time.Second})
 	if err != nil {
 		t.Error(err)
@@ -74,17 +82,23 @@ func (h *host) call(t *testing.T, per, lasts time.Duration, dies int) {
 		t.Error(err)
 		return
 	}
-	at := at(t, once{per: per}, h.clk.Wall())
+	now := h.clk.Wall()
 	if die(beforeBegin) {
 		return
 	}
 	st := h.db.Open()
-	done, err := beginTurn(t.Context(), st, "job", turn{At: at, Token: l.Token(), Holder: l.Holder(), Begun: h.clk.Wall()}, h.retry)
+	done, late, err := h.o.begin(t.Context(), st, "job", turns.Turn{Token: l.Token(), Holder: l.Holder()}, now, delayed)
 	if err != nil {
 		t.Error(err)
 		return
 	}
-	if done == nil {
+	if late > 0 && done == nil {
+		h.tally.mu.Lock()
+		h.tally.skipped++
+		h.tally.mu.Unlock()
+	}
+	if done == nil && late == 0 {
+		at := at(t, h.o, now)
 		if dies == beforeStart || dies == amidCMD {
 			h.tally.mu.Lock()
 			h.tally.died[at]++
@@ -95,12 +109,13 @@ func (h *host) call(t *testing.T, per, lasts time.Duration, dies int) {
 		}
 		h.tally.mu.Lock()
 		h.tally.starts[at]++
+		h.tally.latest = max(h.tally.latest, now.Sub(at)-delayed)
 		h.tally.mu.Unlock()
 		if die(amidCMD) {
 			return
 		}
 		_ = clock.Sleep(t.Context(), h.clk, lasts)
-		if err := endTurn(t.Context(), st, "job", l.Token(), 0); err != nil {
+		if err := turns.End(t.Context(), st, "job", l.Token(), 0, h.clk.Wall()); err != nil {
 			t.Error(err)
 		}
 		if die(afterEnd) {
@@ -112,74 +127,133 @@ func (h *host) call(t *testing.T, per, lasts time.Duration, dies int) {
 	}
 }
 
-// hour has three hosts call the job in each of many hours, and one or two of them die now and then. Their clocks are off by up to 20 s, and
-// they start up to 30 s after the begin of the hour.
-func hour(t *testing.T, turns int, retry bool) *tally {
+// outage says that all hosts are down for some hours, from one hour on. Each comes back so much after the last of these hours has begun, and calls
+// the job then.
+type outage struct {
+	from, last time.Time
+	back       [3]time.Duration
+}
+
+// hours has three hosts call the job in each of many hours, and one or two of them die now and then. Their clocks are off by up to 20 s, and
+// they start up to 30 s after the begin of the hour. Where there are outages, no host calls in one hour of six, or in a few.
+func hours(t *testing.T, o once, n int, outages bool) (all *tally, begins []time.Time, down []outage) {
 	t.Helper()
-	all := &tally{starts: map[time.Time]int{}, died: map[time.Time]int{}}
+	all = newTally()
 	synctest.Test(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(1, 2))
 		db := memory.NewDB(memory.Options{})
 		begin := time.Now().Truncate(time.Hour).Add(time.Hour)
 		var hosts sync.WaitGroup
-		for range turns {
+		for range n {
+			var back *outage
+			if outages && rng.IntN(6) == 0 {
+				back = &outage{from: begin.UTC()}
+				begin = begin.Add(time.Duration(rng.IntN(3)) * time.Hour)
+				back.last = begin.UTC()
+				for i := range back.back {
+					back.back[i] = time.Minute + time.Duration(rng.Int64N(int64(28*time.Minute)))
+				}
+				down = append(down, *back)
+			} else {
+				begins = append(begins, begin.UTC())
+			}
 			skews := []time.Duration{-20 * time.Second, 0, 20 * time.Second}
 			rng.Shuffle(3, func(i, j int) { skews[i], skews[j] = skews[j], skews[i] })
 			healthy := rng.IntN(3)
 			for i, skew := range skews {
-				h := &host{db: db, clk: clocktest.New(0), tally: all, retry: retry}
+				h := &host{o: o, db: db, clk: clocktest.New(0), tally: all}
 				h.clk.StepWall(skew)
 				start := time.Duration(rng.Int64N(int64(30 * time.Second)))
 				lasts := time.Duration(rng.Int64N(int64(90 * time.Second)))
 				dies := never
-				if i != healthy && rng.IntN(4) == 0 {
+				if i != healthy && rng.IntN(4) == 0 && back == nil {
 					dies = 1 + rng.IntN(moments-1)
+				}
+				if back != nil {
+					start = back.back[i]
 				}
 				wait := time.Until(begin) - skew + start // by its clock: at the begin of the hour, and later by start
 				hosts.Go(func() {
 					time.Sleep(wait)
-					h.call(t, time.Hour, lasts, dies)
+					h.call(t, lasts, dies)
 				})
 			}
-			time.Sleep(time.Until(begin.Add(30 * time.Minute)))
 			begin = begin.Add(time.Hour)
+			time.Sleep(time.Until(begin.Add(-time.Minute)))
 		}
 		hosts.Wait()
 	})
-	return all
+	return all, begins, down
 }
 
 // Exactly one of three hosts runs each turn, though their clocks and their starts differ. A turn that a dying host had begun is not run again.
+// A time at which no host could call is made up for, or skipped, as the flags say; those before it are missed.
 func TestOnceInEachTurn(t *testing.T) {
-	const turns = 500
-	all := hour(t, turns, false)
-	missed, died := 0, 0
-	for at, n := range all.starts {
-		if n > 1 {
-			t.Errorf("the turn of %v was run %d times", at, n)
-		}
+	const n = 500
+	for name, o := range map[string]once{
+		"once per hour":                      {per: time.Hour},
+		"once per hour, with splay":          {per: time.Hour, splay: 20 * time.Minute},
+		"misfires are run":                   {tick: "0 * * * *", misfire: misfireRun},
+		"misfires are run, with splay":       {tick: "0 * * * *", misfire: misfireRun, splay: 20 * time.Minute},
+		"misfires are skipped":               {tick: "0 * * * *", misfire: misfireSkip, grace: anyGrace},
+		"misfires are skipped, with splay":   {tick: "0 * * * *", misfire: misfireSkip, grace: anyGrace, splay: 20 * time.Minute},
+		"misfires are skipped after seconds": {tick: "0 * * * *", misfire: misfireSkip, grace: 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all, begins, down := hours(t, o, n, true)
+			died, lost, madeUp := 0, 0, 0
+			for at, n := range all.starts {
+				if n > 1 {
+					t.Errorf("the turn of %v was run %d times", at, n)
+				}
+			}
+			for at, n := range all.died {
+				died += n
+				if all.starts[at] == 0 {
+					lost++
+				}
+			}
+			run := func(at time.Time) bool { return all.starts[at] > 0 || all.died[at] > 0 }
+			if o.grace != 10*time.Second { // else nobody may have been in time
+				for _, at := range begins {
+					if !run(at) {
+						t.Errorf("the turn of %v was not begun", at)
+					}
+				}
+			}
+			for _, d := range down {
+				for at := d.from; at.Before(d.last); at = at.Add(time.Hour) {
+					if run(at) {
+						t.Errorf("the turn of %v was run after another one", at)
+					}
+				}
+				want := o.misfire != misfireSkip || slices.ContainsFunc(d.back[:], func(late time.Duration) bool { return late <= o.grace })
+				if run(d.last) != want {
+					t.Errorf("the turn of %v, for which hosts were late by %v: run is %v, want %v", d.last, d.back, !want, want)
+				}
+				if run(d.last) {
+					madeUp++
+				}
+			}
+			if o.misfire == misfireSkip && (all.latest > o.grace || all.skipped == 0) {
+				t.Errorf("CMD was started %v late, and %d calls were skipped", all.latest, all.skipped)
+			}
+			if lost == 0 || madeUp == 0 && o.grace != 10*time.Second {
+				t.Errorf("%d turns were lost, %d made up for: the test shows nothing", lost, madeUp)
+			}
+			t.Logf("%d turns were run once, %d of %d outages made up for; %d hosts died after they had begun one, %d of them before CMD was started; the latest start was %v late",
+				len(all.starts), madeUp, len(down), died, lost, all.latest)
+		})
 	}
-	for at, n := range all.died {
-		died += n
-		if all.starts[at] == 0 {
-			missed++
-		}
-	}
-	if got := len(all.starts) + missed; got != turns {
-		t.Errorf("%d turns were run, and %d begun by hosts that died: want %d", len(all.starts), missed, turns)
-	}
-	if missed == 0 || missed > died {
-		t.Errorf("of %d hosts that died amid a turn, %d before CMD", died, missed)
-	}
-	t.Logf("%d turns were run once; %d hosts died after they had begun one, %d of them before CMD was started", len(all.starts), died, missed)
 }
 
 // With --retry-failed no turn is missed for a host that died, and it is run again only if one did.
 func TestRetryRunsWhatDied(t *testing.T) {
-	const turns = 100
-	all := hour(t, turns, true)
-	if len(all.starts) != turns {
-		t.Errorf("%d turns were run, want %d", len(all.starts), turns)
+	const n = 100
+	all, _, _ := hours(t, once{per: time.Hour, retry: true}, n, false)
+	if len(all.starts) != n {
+		t.Errorf("%d turns were run, want %d", len(all.starts), n)
 	}
 	for at, n := range all.starts {
 		if n > 1+all.died[at] {
@@ -188,81 +262,30 @@ func TestRetryRunsWhatDied(t *testing.T) {
 	}
 }
 
-// rows is a name whose record a test writes.
-func held(t *testing.T) (*memory.DB, *lease.Lease) {
-	t.Helper()
-	db := memory.NewDB(memory.Options{})
-	m, err := lease.NewManager(db.Open(), lease.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = m.Close() })
-	l, err := m.Acquire(t.Context(), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return db, l
-}
-
-// A host whose clock is behind does not run a turn before the last one.
-func TestClockThatIsBehind(t *testing.T) {
-	db, l := held(t)
-	st := db.Open()
+// How long a call waits depends on the name: machines wait alike, many jobs are spread, and the wait ends before the turn does.
+func TestSplay(t *testing.T) {
 	now := time.Date(2026, 11, 24, 3, 0, 10, 0, time.UTC)
-	o := once{per: time.Hour}
-	if done, err := beginTurn(t.Context(), st, "job", turn{At: at(t, o, now), Token: l.Token()}, false); done != nil || err != nil {
-		t.Fatalf("%v, %v", done, err)
-	}
-	if err := endTurn(t.Context(), st, "job", l.Token(), 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	m, err := lease.NewManager(st, lease.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = m.Close() }()
-	l, err = m.Acquire(t.Context(), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, retry := range []bool{false, true} {
-		behind := turn{At: at(t, o, now.Add(-20*time.Second)), Token: l.Token()}
-		if done, err := beginTurn(t.Context(), st, "job", behind, retry); done == nil || err != nil || !done.At.Equal(at(t, o, now)) {
-			t.Errorf("retry %v: %v, %v", retry, done, err)
+	for _, o := range []once{{per: time.Hour, splay: 20 * time.Minute}, {tick: "0 3 * * *", splay: 20 * time.Minute}} {
+		var minutes [20]int
+		for i := range 2000 {
+			name := fmt.Sprintf("job-%d", i)
+			d := o.delay(name, now)
+			if d < 0 || d >= o.splay || d != o.delay(name, now.Add(30*time.Second)) {
+				t.Fatalf("%s: %v", name, d)
+			}
+			minutes[d/time.Minute]++
+			if late := now.Add(59*time.Minute + 45*time.Second); o.per != 0 && o.delay(name, late) >= 5*time.Second {
+				t.Errorf("%s: %v, in the last 5 s of the turn", name, o.delay(name, late))
+			}
+		}
+		for m, n := range minutes {
+			if n < 50 || n > 150 {
+				t.Errorf("%d of 2000 jobs start in minute %d of 20", n, m)
+			}
 		}
 	}
-}
-
-// A holder that was late can't begin or end a turn when a later term has begun one.
-func TestTurnOfATermThatIsOver(t *testing.T) {
-	db, l := held(t)
-	st, at := db.Open(), time.Now()
-	if done, err := beginTurn(t.Context(), st, "job", turn{At: at, Token: l.Token() + 1}, false); done != nil || err != nil {
-		t.Fatal(done, err)
-	}
-	if _, err := beginTurn(t.Context(), st, "job", turn{At: at.Add(time.Hour), Token: l.Token()}, true); !errors.Is(err, errTerm) {
-		t.Errorf("begun: %v", err)
-	}
-	if err := endTurn(t.Context(), st, "job", l.Token(), 0); !errors.Is(err, errTerm) {
-		t.Errorf("ended: %v", err)
-	}
-}
-
-// Data that this version can't read are an error, and stay.
-func TestLaterTurnsAreRefused(t *testing.T) {
-	db, l := held(t)
-	for text, corrupt := range map[string]bool{`{"v":2}`: true, `x`: true, `{"v":1,"kind":"rw"}`: false} {
-		err := store.Update(context.Background(), db.Open(), turnPrefix+"job", func(rec *store.Record) (bool, error) { rec.Data = []byte(text); return true, nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = beginTurn(t.Context(), db.Open(), "job", turn{At: time.Now(), Token: l.Token()}, false)
-		if errors.Is(err, store.ErrCorrupt) != corrupt || !corrupt && err != nil {
-			t.Errorf("%s: %v", text, err)
-		}
+	if d := (once{per: time.Hour}).delay("job", now); d != 0 {
+		t.Errorf("without --splay: %v", d)
 	}
 }
 
@@ -274,6 +297,60 @@ func TestTurnsAreAligned(t *testing.T) {
 	} {
 		if got := at(t, once{per: per}, now).Format(time.RFC3339); got != want {
 			t.Errorf("%v: %s, want %s", per, got, want)
+		}
+	}
+}
+
+// From when on a tick is due, and the next one: on days on which clocks are set forward and back, too.
+func TestMoments(t *testing.T) {
+	for _, tt := range []struct{ tick, tz, now, since, next string }{
+		{"0 3 * * *", "", "2026-11-24T03:00:41Z", "2026-11-24T03:00:00Z", "2026-11-25T03:00:00Z"},
+		{"30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z"}, // left out: 03:00
+		{"30 2 * * *", "Europe/Berlin", "2026-03-29T01:00:05Z", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"},
+		{"30 1 * * *", "Europe/Berlin", "2026-03-29T00:45:00Z", "2026-03-29T00:30:00Z", "2026-03-29T23:30:00Z"},
+		{"30 3 * * *", "Europe/Berlin", "2026-03-29T02:00:00Z", "2026-03-29T01:30:00Z", "2026-03-30T01:30:00Z"},
+		{"30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-24T00:30:00Z", "2026-10-25T00:30:00Z"},
+		{"30 2 * * *", "Europe/Berlin", "2026-10-25T01:30:00Z", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"}, // the second 02:30
+		{"30 * * * *", "Europe/Berlin", "2026-10-25T00:45:00Z", "2026-10-25T00:30:00Z", "2026-10-25T02:30:00Z"},
+		{"15 2 * * *", "Australia/Lord_Howe", "2026-10-03T16:00:00Z", "2026-10-03T15:30:00Z", "2026-10-04T15:15:00Z"}, // half an hour is left out
+	} {
+		now, err := time.Parse(time.RFC3339, tt.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := once{tick: tt.tick, tz: tt.tz}.at(now)
+		if since, next := d.since.Format(time.RFC3339), d.next.Format(time.RFC3339); err != nil || since != tt.since || next != tt.next {
+			t.Errorf("%s in %q at %s: %s, %s, %v; want %s, %s", tt.tick, tt.tz, tt.now, since, next, err, tt.since, tt.next)
+		}
+	}
+}
+
+// Three machines call the job of 02:30 in Berlin on the days on which clocks are set, however often their cron does: it runs once a day.
+func TestClocksAreSet(t *testing.T) {
+	for _, misfire := range []string{misfireRun, misfireSkip} {
+		for _, day := range []time.Time{time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC), time.Date(2026, 10, 24, 12, 0, 0, 0, time.UTC)} {
+			o := once{tick: "30 2 * * *", tz: "Europe/Berlin", misfire: misfire, grace: anyGrace}
+			st, token, ran := memory.NewDB(memory.Options{}).Open(), fence.Token(0), []string{}
+			for now := day; now.Before(day.Add(48 * time.Hour)); now = now.Add(2 * time.Minute) {
+				token++
+				done, late, err := o.begin(t.Context(), st, "job", turns.Turn{Token: token}, now, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if done == nil && late == 0 {
+					ran = append(ran, now.Format("02 15:04"))
+				}
+			}
+			want := []string{"28 12:00", "29 01:00", "30 00:30"} // the first one makes up for 02:30 of that day
+			if day.Month() == time.October {
+				want = []string{"24 12:00", "25 00:30", "26 01:30"}
+			}
+			if misfire == misfireSkip {
+				want = want[1:]
+			}
+			if !slices.Equal(ran, want) {
+				t.Errorf("misfire %s: it ran at %q, want %q", misfire, ran, want)
+			}
 		}
 	}
 }
@@ -313,19 +390,28 @@ func TestTicks(t *testing.T) {
 func TestOnceMistakes(t *testing.T) {
 	for says, o := range map[string]once{
 		"--once-per 500ms: want 1s to": {given: true, per: 500 * time.Millisecond}, "--retry-failed: it belongs": {retry: true},
-		"--done-exit-code: it belongs": {code: 3}, "--tz: it belongs": {tz: "Europe/Berlin"}, `--tz "Mars/Olympus": want a name`: {given: true, tick: "0 3 * * *", tz: "Mars/Olympus"},
-		`--tick "61 * * * *": want minute`: {given: true, tick: "61 * * * *"}, `--tick "0 0 3 * * *": want minute`: {given: true, tick: "0 0 3 * * *"},
-		`--tick "@5minutes": want minute`: {given: true, tick: "@5minutes"}, `--tick "0 0 30 2 *": it has had no time`: {given: true, tick: "0 0 30 2 *"},
+		"--done-exit-code: it belongs": {code: 3}, "--tz Europe/Berlin: it belongs": {tz: "Europe/Berlin"}, `--tz "Mars/Olympus": want a name`: {given: true, tick: "0 3 * * *", tz: "Mars/Olympus"},
+		`--tick "61 * * * *": want minute`: {given: true, tick: "61 * * * *"}, `--tick "0 0 3 * * *": it has 6 fields: want minute`: {given: true, tick: "0 0 3 * * *"},
+		`--tick "@5minutes": it is no name of a time: want minute`: {given: true, tick: "@5minutes"}, `--tick "0 0 30 2 *": it has had no time`: {given: true, tick: "0 0 30 2 *"},
 		"exclude each other":   {given: true, tick: "0 3 * * *", per: time.Hour},
 		"--done-exit-code 256": {given: true, per: time.Hour, code: 256}, "": {given: true, per: time.Hour},
+		"--splay: it belongs": {splay: time.Minute}, "--splay 1h0m0s: want less than a turn": {given: true, per: time.Hour, splay: time.Hour},
+		`--misfire "sip": want run or skip`:      {given: true, tick: "0 3 * * *", misfire: "sip"},
+		"--misfire skip: it belongs to --tick":   {given: true, per: time.Hour, misfire: misfireSkip, grace: anyGrace},
+		"--misfire-grace 1m0s: it belongs to":    {given: true, tick: "0 3 * * *", grace: time.Minute, graced: true},
+		"--misfire-grace 1ms: want 1s to":        {given: true, tick: "0 3 * * *", misfire: misfireSkip, grace: time.Millisecond},
+		"leave the seconds out: --tick '3 * * *": {given: true, tick: "0 3 * * * *"},
 	} {
-		err := o.check(sharing{}, false, time.Now())
+		err := o.check("job", sharing{}, false, time.Now())
 		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want %q", o, err, says)
 		}
 	}
 	o := once{given: true, per: time.Hour}
-	if o.check(sharing{shared: true}, false, time.Now()) == nil || o.check(sharing{}, true, time.Now()) == nil {
+	if o.check("job", sharing{shared: true}, false, time.Now()) == nil || o.check("job", sharing{}, true, time.Now()) == nil {
 		t.Error("--shared and --restart were taken")
+	}
+	if err := o.check(strings.Repeat("n", store.MaxKey), sharing{}, false, time.Now()); err == nil || !strings.Contains(err.Error(), "it has 255 bytes: with --once-per and --tick, want 249 at most") {
+		t.Error(err)
 	}
 }

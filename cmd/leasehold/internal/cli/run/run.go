@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -95,7 +94,7 @@ func (a *app) runCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Limited = cmd.Flags().Changed("wait")
 			o.limitGiven = cmd.Flags().Changed("slots")
-			o.given = cmd.Flags().Changed("once-per") || cmd.Flags().Changed("tick")
+			o.noted(cmd.Flags())
 			return a.run(cmd.Context(), args[0], args[1:], o)
 		},
 	}
@@ -110,26 +109,6 @@ func (a *app) runCommand() *cobra.Command {
 		a.Flag(f, name)
 	}
 	return cmd
-}
-
-// runArgs explains what is missing between NAME and CMD.
-func runArgs(cmd *cobra.Command, args []string) error {
-	dash, path := cmd.ArgsLenAtDash(), cmd.CommandPath()
-	switch {
-	case len(args) == 0:
-		return cli.Usage("NAME and CMD are missing: %s NAME -- CMD", path)
-	case dash < 0 && len(args) == 1:
-		return cli.Usage("CMD is missing: %s %s -- CMD", path, args[0])
-	case dash < 0:
-		return cli.Usage("a double dash is missing before CMD: %s %s -- %s", path, args[0], strings.Join(args[1:], " "))
-	case dash == 0:
-		return cli.Usage("NAME is missing before the double dash: %s NAME -- %s", path, strings.Join(args, " "))
-	case dash > 1:
-		return cli.Usage("%q is one argument too many before the double dash: %s NAME -- CMD", args[1], path)
-	case len(args) == 1:
-		return cli.Usage("CMD is missing after the double dash: %s %s -- CMD", path, args[0])
-	}
-	return nil
 }
 
 func (a *app) run(ctx context.Context, name string, argv []string, o Options) error {
@@ -150,6 +129,9 @@ func (j *Job) Run(ctx context.Context) (err error) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	j.Words = hold.NewWords(j.App, j.Name)
 	defer j.Words.Close() // the words come before the error that ends the program
+	if err = j.putOff(ctx); err != nil {
+		return context.Cause(ctx)
+	}
 	j.campaign()
 	if err = j.open(ctx); err != nil {
 		return err
@@ -214,7 +196,7 @@ func (j *Job) check() (err error) {
 	if j.Opts.Wait < 0 {
 		return cli.Usage("--wait %v: want a duration that is not negative", j.Opts.Wait)
 	}
-	if err := errors.Join(j.Opts.sharing.check(), j.Opts.once.check(j.Opts.sharing, j.Opts.Restart, j.App.Clock.Wall())); err != nil {
+	if err := errors.Join(j.Opts.sharing.check(), j.Opts.once.check(j.Name, j.Opts.sharing, j.Opts.Restart, j.App.Clock.Wall())); err != nil {
 		return err
 	}
 	j.Opts.NoWait = j.Opts.NoWait || j.Opts.Limited && j.Opts.Wait == 0

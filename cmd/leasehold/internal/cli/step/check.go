@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/holdfile"
 	"github.com/leasehold/leasehold/internal/api"
@@ -52,18 +51,6 @@ func Check(ctx context.Context, c *cli.App, path string, fd int) error {
 		default:
 			d.Current = true
 		}
-		if !d.Current {
-			d.Now = &v.Lease
-		}
-		if a.Output() != output.Table {
-			if err := output.WriteJSON(a.Out, d, a.Output() == output.Lines); err != nil {
-				return err
-			}
-		}
-		if d.Current {
-			return nil
-		}
-		a.Say("%s isn't held by %s: %s", h.Name, what, d.Reason)
-		return cli.Exit(cli.ExitNo, nil)
+		return a.Verdict(d, v, fmt.Sprintf("%s isn't held by %s: %s", h.Name, what, d.Reason))
 	})
 }

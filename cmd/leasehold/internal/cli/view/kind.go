@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/internal/roster"
+	"github.com/leasehold/leasehold/internal/turns"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -64,7 +65,21 @@ func (a *Viewer) Full(ctx context.Context, st store.Store, rec store.Record) (Vi
 	if err := a.AddShares(ctx, st, &v, rec); err != nil {
 		return v, err
 	}
+	if v.turns, err = turns.Load(ctx, st, rec.Key); err != nil {
+		return v, err
+	}
+	v.AddTurns(v.turns)
 	return v, a.addElection(ctx, st, &v)
+}
+
+// Listed returns the view of a name that was found.
+func (a *Viewer) Listed(ctx context.Context, st store.Store, n Named) (View, error) {
+	if n.More {
+		return a.Full(ctx, st, n.Rec)
+	}
+	v, err := a.Look(ctx, st, n.Rec)
+	v.AddTurns(n.turns)
+	return v, err
 }
 
 // AddShares adds what the roster of a lock of that name says, whose own record is rec.
@@ -233,6 +248,7 @@ func (v View) Rows(now time.Time) [][2]string {
 	if v.Kind != "" {
 		rows = append(rows, [2]string{"kind", string(v.Kind)})
 	}
+	rows = append(rows, turnRows(v.Turn, v.CompletedTurn, now)...)
 	if v.Paused != nil && v.PausedBy == "" {
 		rows = append(rows, [2]string{"pause", PauseText(*v.Paused, now) + ": it is about to take effect"})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/internal/roster"
+	"github.com/leasehold/leasehold/internal/turns"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -19,6 +20,8 @@ type Named struct {
 	Rec  store.Record
 	More bool
 	Bad  error // why the record can't be read; nil when it can
+
+	turns []turns.Turn // of a job, newest first
 }
 
 // Records returns the names under prefix, those too of which there is nothing but what is beside
@@ -28,7 +31,7 @@ func Records(ctx context.Context, st store.Store, prefix string) (map[string]Nam
 	var errs []error
 	prefixes := []string{prefix}
 	if prefix != "" && !keyspace.Reserved(prefix) { // otherwise what is beside them comes with the rest
-		prefixes = append(prefixes, roster.Prefix+prefix, kinds.Elections+prefix)
+		prefixes = append(prefixes, roster.Prefix+prefix, kinds.Elections+prefix, turns.Prefix+prefix)
 	}
 	for _, p := range prefixes {
 		for rec, err := range st.List(ctx, p) {
@@ -41,7 +44,15 @@ func Records(ctx context.Context, st store.Store, prefix string) (map[string]Nam
 				continue
 			}
 			if p == prefix {
-				found[rec.Key] = Named{Rec: rec, More: found[rec.Key].More || rec.Kind.Shared()}
+				found[rec.Key] = Named{Rec: rec, More: found[rec.Key].More || rec.Kind.Shared(), turns: found[rec.Key].turns}
+			}
+			if name, ok := strings.CutPrefix(rec.Key, turns.Prefix); ok && !keyspace.Reserved(prefix) {
+				n := found[name]
+				n.Rec.Key = name
+				if n.turns, err = turns.Read(rec); err != nil {
+					errs = append(errs, err)
+				}
+				found[name] = n
 			}
 			for _, beside := range []string{roster.Prefix, kinds.Elections} {
 				if name, ok := strings.CutPrefix(rec.Key, beside); ok && !keyspace.Reserved(prefix) {

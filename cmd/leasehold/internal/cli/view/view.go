@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/lessor"
+	"github.com/leasehold/leasehold/internal/turns"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
@@ -46,6 +47,8 @@ type View struct {
 	LeftFor   time.Duration `json:"-"` // how long the hold lasts at most, unless it is renewed
 	SilentFor time.Duration `json:"-"` // if that is out of the ordinary
 	PausedBy  string        `json:"-"` // by whom the election is paused, and why, if nobody leads
+
+	turns []turns.Turn // of a job, newest first
 }
 
 // Term is a term of ownership as it is in JSON.
@@ -132,7 +135,7 @@ func (v View) Terms() []Term {
 	if v.Holder != "" && v.State != stateHanded {
 		all = append(all, Term{Holder: v.Holder, Token: v.Token, From: *v.Acquired})
 	}
-	all = append(all, v.Past...)
+	all = v.WithTurns(append(all, v.Past...), v.turns)
 	for i := range all {
 		all[i].Name = v.Name
 	}
@@ -141,7 +144,8 @@ func (v View) Terms() []Term {
 
 // Changed reports whether v tells people anything that before didn't.
 func (v View) Changed(before View) bool {
-	return v.Shown() != before.Shown() || v.Holder != before.Holder || v.Token != before.Token || v.Remark() != before.Remark() || v.HeldBy() != before.HeldBy()
+	return v.Shown() != before.Shown() || v.Holder != before.Holder || v.Token != before.Token || v.Remark() != before.Remark() || v.HeldBy() != before.HeldBy() ||
+		TurnText(v.Turn) != TurnText(before.Turn)
 }
 
 // Under reports whether it, or a share of it, is held under that token.
@@ -208,4 +212,22 @@ func (v View) AllPauses() []Pause {
 		return []Pause{*v.Paused}
 	}
 	return v.Pauses
+}
+
+// Verdict writes whether a term is current, of a name that is as v says, and returns nil if it is;
+// else it says why not, and returns exit code 1.
+func (a *Viewer) Verdict(d api.Verification, v View, why string) error {
+	if !d.Current {
+		d.Now = &v.Lease
+	}
+	if a.Output() != output.Table {
+		if err := output.WriteJSON(a.Out, d, a.Output() == output.Lines); err != nil {
+			return err
+		}
+	}
+	if d.Current {
+		return nil
+	}
+	a.Say("%s", why)
+	return cli.Exit(cli.ExitNo, nil)
 }
