@@ -36,6 +36,7 @@ func (s *standIn) checker() (admiral.StateChecker, error) {
 	}
 	p := s.lease.params()
 	p.Options = opts
+	p.Table = standby.TableOpener(func() { s.metrics.Throttled() })
 	if s.o.prefix != "" {
 		p.Table, p.Store = s.claiming(p.Table), s.claiming(p.Store)
 	}
