@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
@@ -28,6 +29,11 @@ type Instance struct {
 	Region string `json:"region,omitempty"`
 	Owner  string `json:"owner"`  // its id as a holder
 	Status string `json:"status"` // active, passive or warming up
+
+	// Waits says what a passive instance waits for; ClockApart how far its wall clock and the
+	// store's are apart at least, in seconds, where the store tells its own.
+	Waits      string   `json:"waits_for,omitempty"`
+	ClockApart *float64 `json:"clock_apart_seconds,omitempty"`
 }
 
 // call is what an operator asks all instances, and their answers. It is the data of the control
@@ -133,10 +139,23 @@ func (c call) wants(me Instance) bool {
 	return !slices.ContainsFunc(c.Answers, func(a Instance) bool { return a.Owner == me.Owner })
 }
 
+// maxWaits bounds what an instance says it waits for, so that all answers fit into a record.
+const maxWaits = 200
+
 func (r *run) instance() Instance {
+	st := r.s.Status()
+	apart, told := r.s.ClockApart()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Instance{Pod: r.c.cfg.PodIdentifier, Region: r.c.cfg.runsIn(), Owner: r.m.Holder(), Status: r.status}
+	i := Instance{Pod: r.c.cfg.PodIdentifier, Region: r.c.cfg.runsIn(), Owner: r.m.Holder(), Status: r.status}
+	if i.Status != rollActive {
+		i.Waits = strings.ToValidUTF8(st.Reason[:min(len(st.Reason), maxWaits)], "")
+	}
+	if told {
+		seconds := apart.Seconds()
+		i.ClockApart = &seconds
+	}
+	return i
 }
 
 // obey hands over if this instance is active under the very term that is to end, and the successor

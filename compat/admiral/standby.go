@@ -115,6 +115,8 @@ func (c *Checker) Run(ctx context.Context, s *State) (err error) {
 		return nil // ctx is done
 	}
 	defer func() { err = errors.Join(err, inner.Close()) }()
+	s.setClock(inner)
+	defer s.setClock(nil)
 	r.st = &observed{Store: inner, r: r, seen: lease.NewObserver(inner, lease.ObserverOptions{Clock: r.clk})}
 	r.m, err = lease.NewManager(r.st, lease.Options{
 		TTL: c.cfg.TTL(), Renew: c.opts.Renew, Name: c.cfg.PodIdentifier, Clock: r.clk,

@@ -69,6 +69,30 @@ type State struct {
 	expires clock.Instant // of the term of another holder, as last seen
 	term    *term         // nil while passive
 	changed chan struct{} // closed at the next change
+	clock   storeClock    // of the store, if it tells
+}
+
+// storeClock is a store that tells how far its clock and this machine's are apart at least.
+type storeClock interface{ ClockApart() (time.Duration, bool) }
+
+// ClockApart returns how far this machine's wall clock and the store's are apart at least, and false
+// where the store doesn't tell its own, or hasn't answered yet. No decision depends on it. It does
+// no I/O.
+func (s *State) ClockApart() (time.Duration, bool) {
+	s.mu.Lock()
+	c := s.clock
+	s.mu.Unlock()
+	if c == nil {
+		return 0, false
+	}
+	return c.ClockApart()
+}
+
+// setClock has ClockApart ask st.
+func (s *State) setClock(st any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock, _ = st.(storeClock)
 }
 
 // NewState returns a state that is read-only and not initialised.

@@ -32,10 +32,20 @@ const creationPoll = 500 * time.Millisecond
 // protection. It blocks until the table is ready or ctx is done. An existing table of that name
 // stays as it is: created is then false, and it is an error if leases can't be kept in it.
 func Create(ctx context.Context, client Creator, name string) (created bool, err error) {
-	if err := CheckTable(name); err != nil {
+	return Plan{Table: name}.Create(ctx, client)
+}
+
+// Create creates the planned table, as [Create] does. A global table is made by what
+// [Plan.Template] returns instead: Create returns an error.
+func (p Plan) Create(ctx context.Context, client Creator) (created bool, err error) {
+	if err := p.Check(); err != nil {
 		return false, err
 	}
-	_, err = client.CreateTable(ctx, tableInput(name))
+	if p.Strong() {
+		return false, fmt.Errorf("table %s in the Regions %s: a global table is made by a template, such as that for the AWS CLI", p.Table, strings.Join(p.Replicas, ", "))
+	}
+	name := p.Table
+	_, err = client.CreateTable(ctx, p.input())
 	if inUse := new(types.ResourceInUseException); err != nil && !errors.As(err, &inUse) {
 		return false, fmt.Errorf("table %s can't be made: check that this identity has dynamodb:CreateTable, and the endpoint, if one is set: %w", name, err)
 	}
@@ -46,7 +56,7 @@ func Create(ctx context.Context, client Creator, name string) (created bool, err
 			return created, fmt.Errorf("table %s can't be looked at: check that this identity has dynamodb:DescribeTable: %w", name, err)
 		}
 		if out.Table.TableStatus != types.TableStatusCreating {
-			for _, f := range []driver.Finding{table.ReviewStatus(out.Table), reviewSchema(out.Table)} {
+			for _, f := range []driver.Finding{table.ReviewStatus(out.Table), reviewKey(out.Table, p.Key())} {
 				if f.Status == driver.StatusFail {
 					return created, fmt.Errorf("table %s is there, but %s: %s", name, f.Detail, f.Advice)
 				}
@@ -59,11 +69,11 @@ func Create(ctx context.Context, client Creator, name string) (created bool, err
 	}
 }
 
-func tableInput(name string) *dynamodb.CreateTableInput {
+func (p Plan) input() *dynamodb.CreateTableInput {
 	return &dynamodb.CreateTableInput{
-		TableName:                 &name,
-		AttributeDefinitions:      []types.AttributeDefinition{{AttributeName: aws.String(attrKey), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:                 []types.KeySchemaElement{{AttributeName: aws.String(attrKey), KeyType: types.KeyTypeHash}},
+		TableName:                 &p.Table,
+		AttributeDefinitions:      []types.AttributeDefinition{{AttributeName: aws.String(p.Key()), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:                 []types.KeySchemaElement{{AttributeName: aws.String(p.Key()), KeyType: types.KeyTypeHash}},
 		BillingMode:               types.BillingModePayPerRequest,
 		DeletionProtectionEnabled: aws.Bool(true),
 	}

@@ -19,7 +19,7 @@ func TestCreate(t *testing.T) {
 		t.Errorf("of a table that is there: created: %v, %v", created, err)
 	}
 	other := "other-" + strings.ToLower(newVersion())
-	in := tableInput(other)
+	in := Plan{Table: other}.input()
 	in.DeletionProtectionEnabled = nil
 	in.KeySchema[0].AttributeName, in.AttributeDefinitions[0].AttributeName = aws.String("id"), aws.String("id")
 	if _, err := client.CreateTable(t.Context(), in); err != nil {
@@ -47,7 +47,7 @@ func TestTemplateOfTheCLI(t *testing.T) {
 		t.Errorf("the second command is %q, want %q", rest, want)
 	}
 	in := parseCLI(t, strings.Fields(first))
-	if want := tableInput(name); !reflect.DeepEqual(in, want) {
+	if want := (Plan{Table: name}).input(); !reflect.DeepEqual(in, want) {
 		t.Errorf("the CLI makes %+v, want %+v", in, want)
 	}
 	if _, err := client.CreateTable(t.Context(), in); err != nil {

@@ -146,6 +146,10 @@ func (s *Store) Properties() store.Properties {
 	}
 }
 
+// ClockApart returns how far this machine's wall clock and the server's are apart at least, by the
+// latest answer, and false before the first one. It does no I/O.
+func (s *Store) ClockApart() (time.Duration, bool) { return s.table.Apart() }
+
 // Close implements [store.Store]. It ends running calls and waits for them. The client stays open.
 func (s *Store) Close() error {
 	s.poller.End()

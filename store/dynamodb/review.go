@@ -44,12 +44,12 @@ func undescribed(err error) error {
 // review says what a table's description means for leases.
 func review(t *types.TableDescription, ttl *types.TimeToLiveDescription, region, home string) []driver.Finding {
 	return []driver.Finding{
-		table.ReviewStatus(t), reviewSchema(t), table.ReviewRegions(t, region, home),
+		table.ReviewStatus(t), reviewKey(t, attrKey), table.ReviewRegions(t, region, home),
 		reviewTTL(ttl), reviewCapacity(t), reviewProtection(t),
 	}
 }
 
-func reviewSchema(t *types.TableDescription) driver.Finding {
+func reviewKey(t *types.TableDescription, key string) driver.Finding {
 	kinds := map[string]types.ScalarAttributeType{}
 	for _, a := range t.AttributeDefinitions {
 		kinds[aws.ToString(a.AttributeName)] = a.AttributeType
@@ -60,7 +60,7 @@ func reviewSchema(t *types.TableDescription) driver.Finding {
 		parts = append(parts, fmt.Sprintf("%s %s %s", name, kinds[name], k.KeyType))
 	}
 	f := driver.Finding{What: "key schema", Status: driver.StatusOK, Detail: strings.Join(parts, ", ")}
-	if want := fmt.Sprintf("%s S HASH", attrKey); f.Detail != want {
+	if want := key + " S HASH"; f.Detail != want {
 		f.Status = driver.StatusFail
 		f.Detail = fmt.Sprintf("its key is (%s), not (%s)", f.Detail, want)
 		f.Advice = "make a table of its own with `leasehold init dynamodb`; a table of another lock library takes the schema of that library"

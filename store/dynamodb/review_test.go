@@ -19,8 +19,8 @@ import (
 func described(change func(*types.TableDescription)) *types.TableDescription {
 	t := &types.TableDescription{
 		TableName: aws.String("leases"), TableStatus: types.TableStatusActive, TableArn: aws.String("arn:aws:dynamodb:us-east-1:123456789012:table/leases"),
-		KeySchema:                 tableInput("leases").KeySchema,
-		AttributeDefinitions:      tableInput("leases").AttributeDefinitions,
+		KeySchema:                 Plan{Table: "leases"}.input().KeySchema,
+		AttributeDefinitions:      Plan{Table: "leases"}.input().AttributeDefinitions,
 		BillingModeSummary:        &types.BillingModeSummary{BillingMode: types.BillingModePayPerRequest},
 		DeletionProtectionEnabled: aws.Bool(true),
 	}

@@ -86,17 +86,18 @@ func parseDynamoDB(rest string) (dynamoDBURL, error) {
 	return u, err
 }
 
-// DynamoDBTable returns the name of the table that u names. It returns an error if u names
-// something else, such as a table of another lock library.
-func (u URL) DynamoDBTable() (string, error) {
+// DynamoDBPlan returns what makes the table that u names: one of Leasehold's own, or Admiral's. It
+// returns an error if u names something else, such as a table of another lock library.
+func (u URL) DynamoDBPlan() (dynamodb.Plan, error) {
 	if u.Scheme.Name != dynamoDBScheme.Name {
-		return "", fmt.Errorf("%q: want dynamodb://TABLE", Redact(u.String()))
+		return dynamodb.Plan{}, fmt.Errorf("%q: want dynamodb://TABLE", Redact(u.String()))
 	}
 	parsed, err := parseDynamoDB(u.Rest)
-	if err == nil && parsed.neighbour != nil {
+	p := dynamodb.Plan{Table: parsed.table, Admiral: parsed.params[paramSchema] == admiralSchema}
+	if err == nil && parsed.neighbour != nil && !p.Admiral {
 		err = fmt.Errorf("%q: a table for that schema is made as its own library says", Redact(u.String()))
 	}
-	return parsed.table, err
+	return p, err
 }
 
 // DynamoDB is a table, and a client that reaches it.
@@ -115,7 +116,7 @@ func (d *DynamoDB) Close() { d.http.CloseIdleConnections() }
 // DynamoDB returns the table that u names, and a client for it. It returns an error if u names
 // something else.
 func (u URL) DynamoDB(ctx context.Context) (*DynamoDB, error) {
-	if _, err := u.DynamoDBTable(); err != nil {
+	if _, err := u.DynamoDBPlan(); err != nil {
 		return nil, err
 	}
 	return dialDynamoDB(ctx, u.Rest)

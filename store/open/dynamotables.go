@@ -31,8 +31,11 @@ const (
 	paramDuration     = "duration" // java or dynamolock
 )
 
+// admiralSchema is the schema of Admiral's disaster-recovery leases.
+const admiralSchema = "admiral"
+
 var schemaParams = map[string][]string{
-	"admiral":         {paramWait, paramThreshold, paramSkew},
+	admiralSchema:     {paramWait, paramThreshold, paramSkew},
 	"dynamodb-lease":  {paramNeighbourTTL, paramSkew},
 	"aws-lock-client": {paramKeyAttribute, paramSortKey, paramSortValue, paramDuration},
 }
@@ -86,7 +89,7 @@ func (u *dynamoDBURL) opener(name string) (opener, error) {
 		return nil, err
 	}
 	switch name {
-	case "admiral":
+	case admiralSchema:
 		wait, err := u.duration(paramWait, 0)
 		if err != nil {
 			return nil, err

@@ -221,6 +221,31 @@ func TestApplied(t *testing.T) {
 	}
 }
 
+// TestPairApplied: the API server takes what `leasehold standby init --print kubernetes` prints, as it takes what the chart makes.
+func TestPairApplied(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	for _, schema := range []string{"admiral", "native", "strong"} {
+		printed, err := os.ReadFile(pairs + "testdata/" + schema + ".kubernetes.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		namespace := c.namespace(t, schema)
+		all := objects(t, strings.Split(strings.ReplaceAll(string(printed), "namespace: dr\n", "namespace: "+namespace+"\n"), "\n---\n"))
+		c.apply(t, all...)
+		pods := 0
+		for i, o := range all {
+			if o.kind() == "Deployment" {
+				c.pod(t, o, namespace, fmt.Sprint("pod-", i))
+				pods++
+			}
+		}
+		if pods != 2 || len(c.warned) > 0 {
+			t.Errorf("%s: %d instances, %q", schema, pods, c.warned)
+		}
+	}
+}
+
 // TestStrict: what the server would take without a word is refused here.
 func TestStrict(t *testing.T) {
 	t.Parallel()

@@ -30,6 +30,8 @@ const (
 	folder = root + "deploy/charts/"
 	// manifests is where the command has what it prints.
 	manifests = root + "cmd/leasehold/internal/cli/setup/manifests/"
+	// pairs is where it has what it prints for a pair.
+	pairs = root + "cmd/leasehold/internal/pair/"
 )
 
 var charts = []string{"leasehold", "leasehold-elect", "leasehold-standby"}
@@ -294,6 +296,83 @@ func TestPrinted(t *testing.T) {
 		}
 		keep(t, manifests+name+".yaml", []byte(all))
 	}
+}
+
+// TestPairPrinted: `leasehold standby init --print kubernetes` prints what the chart makes of one instance. Words stand in for what the
+// command puts in.
+func TestPairPrinted(t *testing.T) {
+	const values = `{instances: [pod-here], dr: {leaseName: lease-here, tableName: settings-here, region: nowhere, podRegion: region-here, waitTimeInSeconds: 71111, failureThreshold: 72222}}`
+	documents, err := text(load(t, "leasehold-standby"), "{namespace}", values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(documents, "---\n")
+	for line, place := range map[string]string{
+		`app.kubernetes.io/managed-by: Helm\n`: "", `helm.sh/chart: .*\n`: "", `region: "nowhere"\n`: "",
+		`tableName: "settings-here"`: "    {settings}", `checksum/dr: [0-9a-f]+`: "        checksum/dr: {checksum}",
+	} {
+		re := regexp.MustCompile(`(?m)^ *` + line)
+		if !re.MatchString(all) {
+			t.Errorf("the chart has no %s", line)
+		}
+		all = re.ReplaceAllString(all, place)
+	}
+	all = strings.NewReplacer("pod-here", "{pod}", "lease-here", "{lease}", "region-here", "{region}", "71111", "{wait}", "72222", "{threshold}").Replace(all)
+	keep(t, pairs+"templates/instance.yaml", []byte(all))
+}
+
+// TestPairByHelm: the values that `leasehold standby init --print helm` prints make the objects that --print kubernetes prints.
+func TestPairByHelm(t *testing.T) {
+	for _, schema := range []string{"admiral", "native"} {
+		var printed, values []byte
+		var err error
+		if printed, err = os.ReadFile(pairs + "testdata/" + schema + ".kubernetes.yaml"); err == nil {
+			values, err = os.ReadFile(pairs + "testdata/" + schema + ".helm.yaml")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := map[string]object{}
+		for _, o := range render(t, "leasehold-standby", "dr", string(values)) {
+			made[o.kind()+" "+o.name()] = o
+		}
+		seen := 0
+		for _, o := range objects(t, strings.Split(string(printed), "\n---\n")) {
+			want, ok := made[o.kind()+" "+o.name()]
+			if !ok {
+				continue // of the other instance
+			}
+			seen++
+			if o.kind() == "ConfigMap" {
+				a, b := map[string]any{}, map[string]any{}
+				for text, m := range map[string]map[string]any{o.at("data", "dr.yaml").(string): a, want.at("data", "dr.yaml").(string): b} {
+					if err := yaml.Unmarshal([]byte(text), &m); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if fmt.Sprint(a) != fmt.Sprint(b) {
+					t.Errorf("%s: printed %v, by Helm %v", schema, a, b)
+				}
+				o["data"], want["data"] = nil, nil
+			}
+			if a, b := bare(t, o), bare(t, want); a != b {
+				t.Errorf("%s: printed\n%s\nby Helm\n%s", schema, a, b)
+			}
+		}
+		if seen < len(made) {
+			t.Errorf("%s: %d of %d objects are printed", schema, seen, len(made))
+		}
+	}
+}
+
+// bare is an object without what only Helm writes, and without the sum of the configuration.
+func bare(t *testing.T, o object) string {
+	t.Helper()
+	text, err := yaml.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile(`(?m)^ *(app.kubernetes.io/managed-by|helm.sh/chart|checksum/dr): .*\n`).ReplaceAllString(string(text), "")
 }
 
 // keep compares a file with what it has to be, and writes it with -update.

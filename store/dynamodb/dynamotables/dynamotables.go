@@ -91,6 +91,10 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 // Hurry has the waiters for key look at once, and often for a while: a change is expected.
 func (s *Store) Hurry(key string) { s.poller.Hurry(key) }
 
+// ClockApart returns how far this machine's wall clock and the server's are apart at least, by the
+// latest answer, and false before the first one. It does no I/O.
+func (s *Store) ClockApart() (time.Duration, bool) { return s.table.Apart() }
+
 // Close implements [store.Store].
 func (s *Store) Close() error {
 	s.poller.End()

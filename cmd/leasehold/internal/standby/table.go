@@ -20,11 +20,27 @@ import (
 	"github.com/leasehold/leasehold/store/open"
 )
 
-// OpenTable opens the table that cfg names, in Admiral's schema, under cfg's role. Credentials come
+// OpenTable is [TableOpener] for those who don't count.
+func OpenTable(ctx context.Context, cfg admiral.Config) (store.Store, error) {
+	return openTable(ctx, cfg, nil)
+}
+
+// TableOpener returns a function that opens the table that its configuration names, as openTable
+// does. throttled is called for each request that the table refuses for its capacity.
+func TableOpener(throttled func()) func(context.Context, admiral.Config) (store.Store, error) {
+	count := func(r dynamotables.Request) {
+		if r.Throttled() {
+			throttled()
+		}
+	}
+	return func(ctx context.Context, cfg admiral.Config) (store.Store, error) { return openTable(ctx, cfg, count) }
+}
+
+// openTable opens the table that cfg names, in Admiral's schema, under cfg's role. Credentials come
 // from where the AWS CLI takes them; the role is assumed with them. It fails when there are none or
 // the role is refused, rather than later, and when the table is one in which leases don't work or
 // aren't safe: see [dynamotables.Store.Check].
-func OpenTable(ctx context.Context, cfg admiral.Config) (store.Store, error) {
+func openTable(ctx context.Context, cfg admiral.Config, made func(dynamotables.Request)) (store.Store, error) {
 	loaded, client, err := open.LoadAWS(ctx, config.WithRegion(cfg.Region)) // "" is AWS_REGION
 	if err != nil {
 		return nil, fmt.Errorf("table %s: %w", cfg.TableName, err)
@@ -47,7 +63,7 @@ func OpenTable(ctx context.Context, cfg admiral.Config) (store.Store, error) {
 		}
 	})
 	st, err := dynamotables.Admiral(db, dynamotables.AdmiralOptions{
-		Table: cfg.TableName, Wait: cfg.WaitTime, Threshold: cfg.FailureThreshold, Access: dynamotables.Access{HomeRegion: cfg.HomeRegion, PollMax: cfg.Looks(admiral.DynamoDB)},
+		Table: cfg.TableName, Wait: cfg.WaitTime, Threshold: cfg.FailureThreshold, Access: dynamotables.Access{HomeRegion: cfg.HomeRegion, PollMax: cfg.Looks(admiral.DynamoDB), OnRequest: made},
 	})
 	if err != nil {
 		client.CloseIdleConnections()

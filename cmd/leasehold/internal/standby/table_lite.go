@@ -10,6 +10,11 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
+// TableOpener returns [OpenTable].
+func TableOpener(func()) func(context.Context, admiral.Config) (store.Store, error) {
+	return OpenTable
+}
+
 // OpenTable fails: this build has no client for DynamoDB. With a store of another kind, standby
 // works.
 func OpenTable(_ context.Context, cfg admiral.Config) (store.Store, error) {

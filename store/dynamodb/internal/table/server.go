@@ -10,6 +10,7 @@ import (
 type heard struct {
 	date time.Time     // truncated to the second; zero before the first answer
 	sent clock.Instant // when the request was sent
+	came clock.Instant // when the answer was there
 }
 
 // listen keeps the server's date.
@@ -20,7 +21,7 @@ func (t *Table) listen(date time.Time, sent clock.Instant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.heard.date.IsZero() || sent >= t.heard.sent {
-		t.heard = heard{date, sent}
+		t.heard = heard{date, sent, t.opts.Clock.Now()}
 	}
 }
 
@@ -37,4 +38,20 @@ func (t *Table) Late() (time.Time, bool) {
 	}
 	since := t.opts.Clock.Now().Sub(h.sent)
 	return h.date.Add(time.Second + since + since/4), true
+}
+
+// Apart returns how far this machine's wall clock and the server's are apart at least, by the
+// latest answer, and false before the first one. The server tells whole seconds, so less than one is
+// not seen. It does no I/O.
+func (t *Table) Apart() (time.Duration, bool) {
+	t.mu.Lock()
+	h := t.heard
+	t.mu.Unlock()
+	if h.date.IsZero() {
+		return 0, false
+	}
+	wall, now := t.opts.Clock.Wall(), t.opts.Clock.Now()
+	// The server's clock showed the date, for less than a second, between the request and its answer.
+	early, late := h.date.Add(now.Sub(h.came)), h.date.Add(time.Second+now.Sub(h.sent))
+	return max(early.Sub(wall), wall.Sub(late), 0), true
 }

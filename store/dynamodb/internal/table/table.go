@@ -53,6 +53,9 @@ type Request struct {
 	Err       error         // what the attempt came to
 }
 
+// Throttled reports whether the server refused the request for the table's capacity.
+func (r Request) Throttled() bool { return throttled(r.Err) }
+
 // DefaultAttempt bounds a request unless the options say otherwise.
 const DefaultAttempt = 30 * time.Second
 

@@ -79,14 +79,14 @@ func (a *app) standbyCommand() *cobra.Command {
 	cli.DurationVar(f, &o.early, "early", 0, "notify: how long before the lease ends to become passive (default 2s, or a tenth of the TTL)")
 	a.Flag(f, "kill-after")
 	a.Flag(f, "contain")
-	cmd.AddCommand(a.standbyStatusCommand(), a.switchoverCommand(), a.drillCommand(), a.drillInstanceCommand(), a.holdCommand(), a.resumeCommand())
+	cmd.AddCommand(a.standbyStatusCommand(), a.switchoverCommand(), a.drillCommand(), a.drillInstanceCommand(), a.holdCommand(), a.resumeCommand(), a.standbyInitCommand())
 	return cmd
 }
 
 func standbyArgs(cmd *cobra.Command, args []string) error {
 	switch dash := cmd.ArgsLenAtDash(); {
 	case len(args) > 0 && dash < 0:
-		return cli.Usage("%q is no command of standby: they are status, switchover, drill, hold and resume; to run CMD write: leasehold standby --config FILE -- %s", args[0], strings.Join(args, " "))
+		return cli.Usage("%q is no command of standby: they are status, switchover, drill, hold, resume and init; to run CMD write: leasehold standby --config FILE -- %s", args[0], strings.Join(args, " "))
 	case dash > 0:
 		return cli.Usage("%q is one argument too many before the double dash: leasehold standby --config FILE -- CMD", args[0])
 	case dash == 0 && len(args) == 0:

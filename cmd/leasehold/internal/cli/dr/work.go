@@ -37,6 +37,7 @@ func (s *standIn) checker() (admiral.StateChecker, error) {
 	p := s.lease.params()
 	p.Options = opts
 	p.Store = s.announcing(p.Store)
+	p.Table = standby.TableOpener(func() { s.metrics.Throttled() })
 	if s.o.prefix != "" {
 		p.Table, p.Store = s.claiming(p.Table), s.claiming(p.Store)
 	}
