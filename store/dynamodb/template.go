@@ -148,7 +148,9 @@ aws dynamodb update-table{{.In}} \
 `),
 }
 
-func parsed(name, text string) *template.Template { return template.Must(template.New(name).Parse(text)) }
+func parsed(name, text string) *template.Template {
+	return template.Must(template.New(name).Parse(text))
+}
 
 // Templates returns the kinds of [Template].
 func Templates() []string { return slices.Sorted(maps.Keys(templates)) }

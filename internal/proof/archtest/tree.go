@@ -43,6 +43,10 @@ const recipes = "internal/proof/servers/recipes"
 // libraries want a later Go.
 const packaging = "internal/packaging"
 
+// printed is one more: it holds what the command prints for Prometheus and Terraform to the
+// libraries of those, which nobody else may get.
+const printed = "internal/proof/rules"
+
 // read reads every Go file of the workspace, whatever it is built for, and its module files.
 func read(fsys fs.FS) (*tree, error) {
 	t := &tree{mods: map[string][]byte{}}
@@ -52,7 +56,7 @@ func read(fsys fs.FS) (*tree, error) {
 		case err != nil:
 			return err
 		case d.IsDir():
-			if name == recipes || name == packaging || name != "." && (base == "testdata" || base[0] == '.' || base[0] == '_') {
+			if name == recipes || name == packaging || name == printed || name != "." && (base == "testdata" || base[0] == '.' || base[0] == '_') {
 				return fs.SkipDir
 			}
 			return nil

@@ -60,7 +60,7 @@ func TestTerraform(t *testing.T) {
 				}
 			}
 		})
-		if kinds["aws_dynamodb_table"] != 1 || kinds["aws_iam_policy"] != 4 || kinds["aws_iam_policy_document"] != 4 || kinds["aws_cloudwatch_metric_alarm"] < 7 {
+		if kinds["aws_dynamodb_table"] != 1 || kinds["aws_iam_policy"] != 5 || kinds["aws_iam_policy_document"] != 5 || kinds["aws_cloudwatch_metric_alarm"] < 7 {
 			t.Errorf("%s: %v", schema, slices.Sorted(maps.Keys(kinds)))
 		}
 	}

@@ -88,6 +88,10 @@ func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, er
 	return s.poller.Wait(ctx, key, version)
 }
 
+// PollEvery changes the longest pause between two looks of a waiter, which was Access.PollMax. What
+// is out of its range is brought into it. No lease depends on the pause.
+func (s *Store) PollEvery(most time.Duration) { s.poller.Pace(min(max(most, poll.Min), time.Hour)) }
+
 // Hurry has the waiters for key look at once, and often for a while: a change is expected.
 func (s *Store) Hurry(key string) { s.poller.Hurry(key) }
 

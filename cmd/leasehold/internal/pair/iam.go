@@ -25,30 +25,39 @@ var describe = Statement{Actions: []string{"dynamodb:DescribeTable", "dynamodb:D
 
 // Roles are the least permissions, by job. A test counts the requests of each.
 func (p Pair) Roles() []Role {
-	row := []string{"dynamodb:GetItem", "dynamodb:UpdateItem"}
-	lease := []string{p.Lease, ".standby/" + p.Lease}
-	probe := []string{"leasehold-doctor/probe", "leasehold-doctor/clock"}
-	prefixes := []string{"se_ip_prefix/*"}
 	if !p.Table.Admiral {
-		row = []string{"dynamodb:GetItem", "dynamodb:PutItem"}
-		probe = []string{".leasehold-doctor/*"}
+		return p.nativeRoles()
 	}
-	keys := func(names ...string) []string {
-		if !p.Table.Admiral {
-			return names
-		}
-		all := names
-		for _, name := range names { // a row beside each keeps its token; "?" is a tab
-			all = append(all, "leasehold-token?"+name)
+	read, write, scan := "dynamodb:GetItem", "dynamodb:UpdateItem", Statement{Actions: []string{"dynamodb:Scan"}}
+	both := []string{read, write}
+	// A row beside each keeps its token; "?" is a tab.
+	kept := func(names ...string) (all []string) {
+		for _, name := range names {
+			all = append(all, name, "leasehold-token?"+name)
 		}
 		return all
 	}
-	operator := Role{"operator", "standby status, switchover, hold and resume; doctor", []Statement{{row, keys(append(lease, probe...)...)}, describe}}
+	lease := kept(p.Lease, ".standby/"+p.Lease)
 	return []Role{
-		{"instance", "each instance", []Statement{{row, keys(lease...)}, describe}},
-		operator,
-		{"observer", "standby status --wait 0", []Statement{{row[:1], keys(lease[0])}, describe}},
-		{"prefix", "instances that claim --se_ip_prefix, besides the first", []Statement{{row, keys(prefixes...)}, {Actions: []string{"dynamodb:Scan"}}}},
+		{"instance", "each instance", []Statement{{both, lease}, {[]string{read}, kept(".lock/" + p.Lease)}, describe}},
+		{"operator", "standby status, switchover, hold and resume", []Statement{{both, lease}, describe}},
+		{"doctor", "doctor", []Statement{{both, kept("leasehold-doctor/probe")}, {[]string{read}, []string{"leasehold-doctor/clock"}}, describe}},
+		{"observer", "standby status --wait 0", []Statement{{[]string{read}, kept(p.Lease)}, describe}},
+		{"prefix", "instances that claim --se_ip_prefix, besides the first", []Statement{{both, kept("se_ip_prefix/*")}, scan}},
+	}
+}
+
+// nativeRoles are those on a table of Leasehold's own.
+func (p Pair) nativeRoles() []Role {
+	read, write, scan := "dynamodb:GetItem", "dynamodb:PutItem", Statement{Actions: []string{"dynamodb:Scan"}}
+	both := []string{read, write}
+	lease := []string{p.Lease, ".standby/" + p.Lease}
+	return []Role{
+		{"instance", "each instance", []Statement{{both, lease}, {[]string{read}, []string{".lock/" + p.Lease}}, describe}},
+		{"operator", "standby status, switchover, hold and resume", []Statement{{both, lease}, describe}},
+		{"doctor", "doctor", []Statement{{append(both, "dynamodb:DeleteItem"), []string{".doctor/*"}}, scan, describe}},
+		{"observer", "standby status --wait 0", []Statement{{[]string{read}, lease[:1]}, describe}},
+		{"prefix", "instances that claim --se_ip_prefix, besides the first", []Statement{{both, []string{"se_ip_prefix/*"}}, scan}},
 	}
 }
 

@@ -28,7 +28,7 @@ func (p Pair) kubernetes(pods []Pod) (string, error) {
 		text := manifest
 		sum := sha256.Sum256([]byte(store + seconds(p.Wait) + "×" + strconv.Itoa(p.Threshold)))
 		for place, value := range map[string]string{
-			"{checksum}": hex.EncodeToString(sum[:]),
+			"{checksum}":  hex.EncodeToString(sum[:]),
 			"{namespace}": p.Namespace, "{pod}": pod.Name, "{lease}": p.Lease, "{region}": pod.Region,
 			"{wait}": seconds(p.Wait), "{threshold}": strconv.Itoa(p.Threshold), "    {settings}\n": store,
 		} {

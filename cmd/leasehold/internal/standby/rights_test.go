@@ -5,19 +5,25 @@ package standby_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/pair"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/standby"
@@ -71,6 +77,18 @@ func (l *ledger) front(t testing.TB, target, key string) string {
 	return srv.URL
 }
 
+// add adds what was asked of another lease's names, as if it were this one's.
+func (l *ledger) add(o *ledger, lease string) {
+	for op, keys := range o.made {
+		if l.made[op] == nil {
+			l.made[op] = map[string]bool{}
+		}
+		for key := range keys {
+			l.made[op][strings.ReplaceAll(key, "alone-"+lease, lease)] = true
+		}
+	}
+}
+
 // covered sees that the policy allows each request, and that each of its actions was needed, and each of its patterns.
 func (l *ledger) covered(t testing.TB, r pair.Role) {
 	t.Helper()
@@ -122,28 +140,19 @@ func role(t testing.TB, p pair.Pair, name string) pair.Role {
 	return pair.Role{}
 }
 
-// awsEnv is what the AWS SDK wants.
-func awsEnv(t testing.TB) {
-	t.Helper()
-	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_REGION": "us-east-2"} {
-		if s, ok := t.(interface{ Setenv(string, string) }); ok {
-			s.Setenv(k, v)
-		}
-	}
-}
-
 // job opens the place of the lease for one who does a job, and returns what was asked of it.
 type job struct {
 	t      testing.TB
 	target string
 	schema dynamodb.Plan
+	lease  string
 }
 
 // open returns a configuration whose requests are noted, and how it is opened.
 func (j job) open(pod string) (admiral.Config, func(context.Context, admiral.Config) (store.Store, error), *ledger) {
 	l := &ledger{made: map[string]map[string]bool{}}
 	cfg := admiral.Config{
-		LeaseName: "prod", PodIdentifier: pod, WaitTime: time.Second, FailureThreshold: 3, TableName: j.schema.Table, Region: "us-east-2",
+		LeaseName: j.lease, PodIdentifier: pod, WaitTime: time.Second, FailureThreshold: 3, TableName: j.schema.Table, Region: "us-east-2",
 		Endpoint: l.front(j.t, j.target, j.schema.Key()),
 	}
 	if j.schema.Admiral {
@@ -156,6 +165,21 @@ func (j job) open(pod string) (admiral.Config, func(context.Context, admiral.Con
 		}
 		return u.Open(ctx, open.Options{})
 	}, l
+}
+
+// alone is what an operator asks of a lease that no instance has ever had.
+func (j job) alone() *ledger {
+	j.lease = "alone-" + j.lease
+	cfg, opened, l := j.open("operator")
+	st, err := opened(j.t.Context(), cfg)
+	if err == nil {
+		_, err = admiral.Operator{Store: st, Config: cfg}.RollCall(j.t.Context(), 10*time.Millisecond)
+		err = errors.Join(err, st.Close())
+	}
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	return l
 }
 
 // run starts an instance, which ends with the test or when stop is called.
@@ -198,20 +222,32 @@ func TestFinding_D5_LeastRights(t *testing.T) {
 	for _, schema := range []dynamodb.Plan{{Table: admiral.DefaultTable, Admiral: true}, {Table: "leasehold"}} {
 		t.Run(schema.Table, func(t *testing.T) {
 			target := pairTable(t, schema)
-			p := pair.Pair{Lease: "prod", Wait: time.Second, Threshold: 3, Table: schema}
 			stalltest.Run(t, func(t testing.TB) {
-				awsEnv(t)
-				j := job{t, target, schema}
+				// Of its own, since the first use of a name is another than the next.
+				p := pair.Pair{Lease: "prod-" + rand.Text(), Wait: time.Second, Threshold: 3, Table: schema}
+				j := job{t, target, schema, p.Lease}
+				cfg, opened, ofObserver := j.open("observer")
+				observe := func() {
+					st, err := opened(t.Context(), cfg)
+					if err == nil {
+						_, err = admiral.Operator{Store: st, Config: cfg}.Record(t.Context())
+						err = errors.Join(err, st.Close())
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				observe()
 				east, ofEast, endEast := j.run("east")
 				reaches(t, east, true)
 				west, ofWest, endWest := j.run("west")
 				reaches(t, west, false)
-				cfg, opened, ofOperator := j.open("operator")
-				st, err := opened(t.Context(), cfg)
+				operated, opener, ofOperator := j.open("operator")
+				st, err := opener(t.Context(), operated)
 				if err != nil {
 					t.Fatal(err)
 				}
-				op := admiral.Operator{Store: st, Config: cfg, By: "test"}
+				op := admiral.Operator{Store: st, Config: operated, By: "test"}
 				if _, err := op.Switchover(t.Context(), "west", 30*time.Second); err != nil {
 					t.Fatal(err)
 				}
@@ -229,9 +265,6 @@ func TestFinding_D5_LeastRights(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if i, ok := st.(driver.Inspector); ok {
-					i.Inspect(t.Context())
-				}
 				for east.Status().ReadOnly && west.Status().ReadOnly {
 					time.Sleep(10 * time.Millisecond)
 				}
@@ -240,29 +273,33 @@ func TestFinding_D5_LeastRights(t *testing.T) {
 				if err := st.Close(); err != nil {
 					t.Error(err)
 				}
-				both := &ledger{made: ofEast.made}
-				for op, keys := range ofWest.made {
-					if both.made[op] == nil {
-						both.made[op] = map[string]bool{}
-					}
-					maps.Copy(both.made[op], keys)
-				}
-				both.covered(t, role(t, p, "instance"))
-				// Deleting the row that doctor tried is more than anybody needs, and doctor says so.
-				delete(ofOperator.made, "dynamodb:DeleteItem")
+				ofEast.add(ofWest, p.Lease)
+				ofEast.covered(t, role(t, p, "instance"))
+				ofOperator.add(j.alone(), p.Lease)
 				ofOperator.covered(t, role(t, p, "operator"))
+				observe()
+				ofObserver.covered(t, role(t, p, "observer"))
 
-				cfg, opened, ofObserver := j.open("observer")
+				cfg, opened, ofDoctor := j.open("doctor")
 				if st, err = opened(t.Context(), cfg); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := (admiral.Operator{Store: st, Config: cfg}).Record(t.Context()); err != nil {
-					t.Fatal(err)
+				i, ok := st.(driver.Inspector)
+				if !ok {
+					t.Fatalf("%T can't be examined", st)
+				}
+				for _, f := range i.Inspect(t.Context()) {
+					if f.Status == driver.StatusFail {
+						t.Errorf("%+v", f)
+					}
 				}
 				if err := st.Close(); err != nil {
 					t.Error(err)
 				}
-				ofObserver.covered(t, role(t, p, "observer"))
+				if schema.Admiral { // it deletes its row where it may, and doesn't need to
+					delete(ofDoctor.made, "dynamodb:DeleteItem")
+				}
+				ofDoctor.covered(t, role(t, p, "doctor"))
 
 				cfg, opened, ofPrefix := j.open("prefix")
 				if st, err = opened(t.Context(), cfg); err != nil {
@@ -271,7 +308,10 @@ func TestFinding_D5_LeastRights(t *testing.T) {
 				ofPrefix.mu.Lock()
 				ofPrefix.made = map[string]map[string]bool{} // opening is the other policy's
 				ofPrefix.mu.Unlock()
-				_, err = admiral.ClaimPrefix(t.Context(), st, admiral.AutoPrefix, "prod", "east")
+				prefix, err := admiral.ClaimPrefix(t.Context(), st, admiral.AutoPrefix, p.Lease, "east")
+				if err == nil {
+					_, err = admiral.ClaimPrefix(t.Context(), st, prefix, p.Lease, "west")
+				}
 				if err := errors.Join(err, st.Close()); err != nil {
 					t.Fatal(err)
 				}
@@ -284,14 +324,110 @@ func TestFinding_D5_LeastRights(t *testing.T) {
 // pairTable makes the table as `leasehold init dynamodb` does, and returns where it is.
 func pairTable(t *testing.T, plan dynamodb.Plan) string {
 	t.Helper()
+	target := admiralTable(t)
 	if plan.Admiral {
-		return admiralTable(t)
+		return target
 	}
-	target := admiralTable(t) // of the same server
-	client := plainClient(target, closing(t))
-	if _, err := plan.Create(t.Context(), client); err != nil {
+	_, err := plan.Create(t.Context(), awsdynamodb.New(awsdynamodb.Options{
+		Region: "us-east-2", BaseEndpoint: &target, HTTPClient: closing(t),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local"}, nil
+		}),
+	}))
+	if err != nil {
 		t.Fatal(err)
 	}
 	return target
 }
 
+// Each metric that an alert, an alarm or the dashboard names is exported by an instance, and each that is exported is looked at by the
+// dashboard. A request that the table refuses for its capacity is counted.
+func TestExportedMetrics(t *testing.T) {
+	target := admiralTable(t)
+	stalltest.Run(t, func(t testing.TB) {
+		refused := make(chan struct{}, 1)
+		refused <- struct{}{}
+		to, err := url.Parse(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		behind := httputil.NewSingleHostReverseProxy(to)
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") {
+				select {
+				case <-refused:
+					w.WriteHeader(http.StatusBadRequest)
+					_, _ = io.WriteString(w, `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"slow down"}`)
+					return
+				default:
+				}
+			}
+			behind.ServeHTTP(w, r)
+		}))
+		t.Cleanup(front.Close)
+		state := admiral.NewState(nil)
+		metrics := standby.NewMetrics(state)
+		cfg := admiral.Config{
+			LeaseName: "prod", PodIdentifier: "east", WaitTime: time.Second, FailureThreshold: 3, TableName: admiral.DefaultTable,
+			Region: "us-east-2", Endpoint: front.URL,
+		}
+		checker, err := admiral.Checkers().New(admiral.DynamoDB, admiral.Params{Config: cfg, Table: standby.TableOpener(metrics.Throttled)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := checker.Run(ctx, state); err != nil {
+				t.Error(err)
+			}
+		})
+		t.Cleanup(func() { cancel(); running.Wait() })
+		reaches(t, state, true)
+		server, err := standby.Listen(t.Context(), "127.0.0.1:0", state, metrics)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		resp, err := http.Get("http://" + server.Addr() + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), `leasehold_standby_throttled_total{lease="prod",pod="east"} 1`) {
+			t.Errorf("the refused request isn't counted:\n%s", text)
+		}
+		name := regexp.MustCompile(`leasehold_standby_[a-z_]+`)
+		exported := map[string]bool{}
+		for _, line := range regexp.MustCompile(`(?m)^leasehold_standby_[a-z_]+`).FindAllString(string(text), -1) {
+			exported[line] = true
+		}
+		p := pair.Pair{
+			Lease: "prod", Wait: 15 * time.Second, Threshold: 3, Region: "us-east-2", Table: dynamodb.Plan{Table: admiral.DefaultTable, Admiral: true},
+			Pods: []pair.Pod{{Name: "east", Region: "us-east-2"}, {Name: "west", Region: "us-west-2"}},
+		}
+		named := map[string]map[string]bool{}
+		for _, kind := range []string{pair.Prometheus, pair.Grafana, dynamodb.CloudFormation, dynamodb.Terraform} {
+			text, err := p.Text(kind, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			named[kind] = map[string]bool{}
+			for _, n := range name.FindAllString(text, -1) {
+				named[kind][n] = true
+				if !exported[n] {
+					t.Errorf("%s names %s, which no instance exports", kind, n)
+				}
+			}
+		}
+		for n := range exported {
+			if !named[pair.Grafana][n] {
+				t.Errorf("the dashboard lacks %s", n)
+			}
+		}
+	})
+}

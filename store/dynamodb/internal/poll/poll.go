@@ -6,6 +6,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -30,7 +31,7 @@ const maxWatches = 1024
 type Poller struct {
 	load    func(ctx context.Context, key string) (store.Record, error)
 	clk     clock.Clock
-	most    time.Duration
+	most    atomic.Int64 // a time.Duration
 	watches *watcher.Set[*watch]
 }
 
@@ -38,10 +39,14 @@ type Poller struct {
 // none, and makes pauses of up to most. It reads nothing before the first Wait. ctx gives its
 // values to what it does.
 func New(ctx context.Context, clk clock.Clock, most time.Duration, load func(ctx context.Context, key string) (store.Record, error)) *Poller {
-	p := &Poller{load: load, clk: clk, most: most}
+	p := &Poller{load: load, clk: clk}
+	p.Pace(most)
 	p.watches = watcher.NewSet(ctx, watcher.Kind[*watch]{Begin: newWatch, Linger: watcher.Forever, MaxIdle: maxWatches, Clock: clk})
 	return p
 }
+
+// Pace has pauses be up to most from the next one on.
+func (p *Poller) Pace(most time.Duration) { p.most.Store(int64(most)) }
 
 // End ends all Waits, which return [store.ErrClosed], and waits for what the poller does.
 func (p *Poller) End() { p.watches.End() }
@@ -61,7 +66,7 @@ func (p *Poller) Wait(ctx context.Context, key, version string) (store.Record, e
 	defer cancel()
 	before := w.begun()
 	for {
-		seen, due, news := w.look(before, version, p.most)
+		seen, due, news := w.look(before, version, time.Duration(p.most.Load()))
 		if seen != nil {
 			return *seen, nil
 		}

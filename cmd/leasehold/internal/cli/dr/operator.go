@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/store"
 )
 
 // operation calls f with an operator of the lease that the flags name.
@@ -47,17 +48,21 @@ type standing struct {
 	Since     *time.Time         `json:"since,omitempty"`
 	Note      string             `json:"note,omitempty"`
 	Instances []admiral.Instance `json:"instances,omitempty"` // that have answered
+	Changes   []change           `json:"changes,omitempty"`   // of who is active, the latest first
 }
 
 func (a *app) standbyStatusCommand() *cobra.Command {
 	var o leaseOptions
+	var watch bool
 	wait := 3 * time.Second
 	cmd := &cobra.Command{
 		Use:   "status --config FILE",
 		Short: "Show who is active in which Region, and who stands by",
 		Long: "Show who is active, and call the roll: each instance that runs answers with its Region and what it does. The call is a write\n" +
-			"to the store, and so is each answer; --wait 0 leaves it out. The exit code is 1 when nobody is active.",
-		Example: "  leasehold standby status --config dr.yaml",
+			"to the store, and so is each answer; --wait 0 leaves it out. The exit code is 1 when nobody is active.\n\n" +
+			"With --watch, show the instances side by side until it is interrupted: who is active, since when, what the others wait for,\n" +
+			"how far clocks are apart, and the last changes with their gaps. A terminal is drawn anew; elsewhere each change is a line.",
+		Example: "  leasehold standby status --config dr.yaml\n  leasehold standby status --config dr.yaml --watch",
 		Args:    cli.Want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if wait < 0 {
@@ -70,13 +75,17 @@ func (a *app) standbyStatusCommand() *cobra.Command {
 			if !cmd.Flags().Changed("wait") {
 				wait += l.cfg.Looks(l.checker)
 			}
-			if looks := l.cfg.Looks(l.checker); wait > 0 && looks > wait/2 {
+			if looks := l.cfg.Looks(l.checker); wait > 0 && looks > wait/2 && !watch {
 				a.Say("asking the instances, which look at the table every %v", looks)
+			}
+			if watch {
+				return a.operationOn(cmd.Context(), l, func(op admiral.Operator) error { return a.watchPair(cmd.Context(), op, wait) })
 			}
 			return a.operationOn(cmd.Context(), l, func(op admiral.Operator) error { return a.standbyStatus(cmd.Context(), op, wait) })
 		},
 	}
 	o.add(cmd)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show the pair until it is interrupted")
 	cli.DurationVar(cmd.Flags(), &wait, "wait", wait, "how long instances have to answer: by default 3s, and the time in which they look at a table")
 	a.Flag(cmd.Flags(), "output")
 	return cmd
@@ -87,17 +96,36 @@ func (a *app) standbyStatus(ctx context.Context, op admiral.Operator, wait time.
 	if err != nil {
 		return err
 	}
-	s := standing{Lease: op.Config.LeaseName, Owner: rec.Owner, Token: rec.Token, Note: rec.Note, State: string(view.StateFree)}
+	var instances []admiral.Instance
 	if wait > 0 {
-		if s.Instances, err = op.RollCall(ctx, wait); err != nil {
+		if instances, err = op.RollCall(ctx, wait); err != nil {
 			return err
 		}
 	}
-	v, err := a.Look(ctx, op.Store, rec)
+	s, err := a.standing(ctx, op, rec, instances)
 	if err != nil {
 		return err
 	}
+	if err := a.showStanding(s); err != nil {
+		return err
+	}
+	if s.State != "active" {
+		return cli.Exit(cli.ExitNo, nil)
+	}
+	return nil
+}
+
+// standing is what the row says, and the instances that have answered.
+func (a *app) standing(ctx context.Context, op admiral.Operator, rec store.Record, instances []admiral.Instance) (standing, error) {
+	s := standing{
+		Lease: op.Config.LeaseName, Owner: rec.Owner, Token: rec.Token, Note: rec.Note, State: string(view.StateFree), Instances: instances,
+	}
+	v, err := a.Look(ctx, op.Store, rec)
+	if err != nil {
+		return s, err
+	}
 	s.Since = v.Since
+	s.Changes = changes(v.Terms(), op.Config)
 	s.Pod, s.Region = admiral.HolderOf(rec)
 	switch {
 	case rec.Owner == admiral.SkipOwner:
@@ -109,13 +137,7 @@ func (a *app) standbyStatus(ctx context.Context, op admiral.Operator, wait time.
 	case rec.Owner != "":
 		s.State = string(v.State)
 	}
-	if err := a.showStanding(s); err != nil {
-		return err
-	}
-	if s.State != "active" {
-		return cli.Exit(cli.ExitNo, nil)
-	}
-	return nil
+	return s, nil
 }
 
 func (a *app) showStanding(s standing) error {

@@ -106,6 +106,7 @@ type standIn struct {
 	words   *hold.Words
 	state   *admiral.State
 	metrics *standby.Metrics
+	files   *reload
 	timing  supervise.Timing
 	prefix  string // that was claimed
 	fail    context.CancelCauseFunc
@@ -117,6 +118,7 @@ type standIn struct {
 
 func (a *app) standby(ctx context.Context, o standbyOptions, argv []string) (err error) {
 	s := &standIn{a: a, o: o, argv: argv, state: admiral.NewState(a.Clock)}
+	s.files = &reload{s: s}
 	if err := s.check(); err != nil {
 		return err
 	}
@@ -142,12 +144,11 @@ func (a *app) standby(ctx context.Context, o standbyOptions, argv []string) (err
 		defer server.Close()
 		s.words.Say("serving the state of %s on http://%s", s.lease.name(), server.Addr())
 	}
-	files := &reload{s: s}
-	a.Hangup.Is(func() { files.look(true) })
+	a.Hangup.Is(func() { s.files.look(true) })
 	var own sync.WaitGroup
 	telling, stop := context.WithCancel(context.Background())
 	own.Go(func() { s.tell(telling) })
-	own.Go(func() { files.follow(telling) })
+	own.Go(func() { s.files.follow(telling) })
 	defer func() { stop(); own.Wait(); s.announced.close() }()
 	return s.run(ctx, checker)
 }

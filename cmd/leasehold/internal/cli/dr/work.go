@@ -37,7 +37,12 @@ func (s *standIn) checker() (admiral.StateChecker, error) {
 	p := s.lease.params()
 	p.Options = opts
 	p.Store = s.announcing(p.Store)
-	p.Table = standby.TableOpener(func() { s.metrics.Throttled() })
+	table := standby.TableOpener(func() { s.metrics.Throttled() })
+	p.Table = func(ctx context.Context, cfg admiral.Config) (store.Store, error) {
+		st, err := table(ctx, cfg)
+		s.files.opened(st)
+		return st, err
+	}
 	if s.o.prefix != "" {
 		p.Table, p.Store = s.claiming(p.Table), s.claiming(p.Store)
 	}

@@ -36,7 +36,18 @@ data "aws_iam_policy_document" "instance" {
     condition {
       test     = "ForAllValues:StringLike"
       variable = "dynamodb:LeadingKeys"
-      values   = ["prod", ".standby/prod", "leasehold-token?prod", "leasehold-token?.standby/prod"]
+      values   = ["prod", "leasehold-token?prod", ".standby/prod", "leasehold-token?.standby/prod"]
+    }
+  }
+
+  statement {
+    actions   = ["dynamodb:GetItem"]
+    resources = local.tables
+
+    condition {
+      test     = "ForAllValues:StringLike"
+      variable = "dynamodb:LeadingKeys"
+      values   = [".lock/prod", "leasehold-token?.lock/prod"]
     }
   }
 
@@ -51,7 +62,7 @@ resource "aws_iam_policy" "instance" {
   policy = data.aws_iam_policy_document.instance.json
 }
 
-# For standby status, switchover, hold and resume; doctor.
+# For standby status, switchover, hold and resume.
 data "aws_iam_policy_document" "operator" {
   statement {
     actions   = ["dynamodb:GetItem", "dynamodb:UpdateItem"]
@@ -60,7 +71,7 @@ data "aws_iam_policy_document" "operator" {
     condition {
       test     = "ForAllValues:StringLike"
       variable = "dynamodb:LeadingKeys"
-      values   = ["prod", ".standby/prod", "leasehold-doctor/probe", "leasehold-doctor/clock", "leasehold-token?prod", "leasehold-token?.standby/prod", "leasehold-token?leasehold-doctor/probe", "leasehold-token?leasehold-doctor/clock"]
+      values   = ["prod", "leasehold-token?prod", ".standby/prod", "leasehold-token?.standby/prod"]
     }
   }
 
@@ -73,6 +84,41 @@ data "aws_iam_policy_document" "operator" {
 resource "aws_iam_policy" "operator" {
   name   = "leasehold-prod-operator"
   policy = data.aws_iam_policy_document.operator.json
+}
+
+# For doctor.
+data "aws_iam_policy_document" "doctor" {
+  statement {
+    actions   = ["dynamodb:GetItem", "dynamodb:UpdateItem"]
+    resources = local.tables
+
+    condition {
+      test     = "ForAllValues:StringLike"
+      variable = "dynamodb:LeadingKeys"
+      values   = ["leasehold-doctor/probe", "leasehold-token?leasehold-doctor/probe"]
+    }
+  }
+
+  statement {
+    actions   = ["dynamodb:GetItem"]
+    resources = local.tables
+
+    condition {
+      test     = "ForAllValues:StringLike"
+      variable = "dynamodb:LeadingKeys"
+      values   = ["leasehold-doctor/clock"]
+    }
+  }
+
+  statement {
+    actions   = ["dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive"]
+    resources = local.tables
+  }
+}
+
+resource "aws_iam_policy" "doctor" {
+  name   = "leasehold-prod-doctor"
+  policy = data.aws_iam_policy_document.doctor.json
 }
 
 # For standby status --wait 0.

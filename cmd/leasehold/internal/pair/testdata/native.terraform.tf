@@ -41,6 +41,17 @@ data "aws_iam_policy_document" "instance" {
   }
 
   statement {
+    actions   = ["dynamodb:GetItem"]
+    resources = local.tables
+
+    condition {
+      test     = "ForAllValues:StringLike"
+      variable = "dynamodb:LeadingKeys"
+      values   = [".lock/prod"]
+    }
+  }
+
+  statement {
     actions   = ["dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive"]
     resources = local.tables
   }
@@ -51,7 +62,7 @@ resource "aws_iam_policy" "instance" {
   policy = data.aws_iam_policy_document.instance.json
 }
 
-# For standby status, switchover, hold and resume; doctor.
+# For standby status, switchover, hold and resume.
 data "aws_iam_policy_document" "operator" {
   statement {
     actions   = ["dynamodb:GetItem", "dynamodb:PutItem"]
@@ -60,7 +71,7 @@ data "aws_iam_policy_document" "operator" {
     condition {
       test     = "ForAllValues:StringLike"
       variable = "dynamodb:LeadingKeys"
-      values   = ["prod", ".standby/prod", ".leasehold-doctor/*"]
+      values   = ["prod", ".standby/prod"]
     }
   }
 
@@ -73,6 +84,35 @@ data "aws_iam_policy_document" "operator" {
 resource "aws_iam_policy" "operator" {
   name   = "leasehold-prod-operator"
   policy = data.aws_iam_policy_document.operator.json
+}
+
+# For doctor.
+data "aws_iam_policy_document" "doctor" {
+  statement {
+    actions   = ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:DeleteItem"]
+    resources = local.tables
+
+    condition {
+      test     = "ForAllValues:StringLike"
+      variable = "dynamodb:LeadingKeys"
+      values   = [".doctor/*"]
+    }
+  }
+
+  statement {
+    actions   = ["dynamodb:Scan"]
+    resources = local.tables
+  }
+
+  statement {
+    actions   = ["dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive"]
+    resources = local.tables
+  }
+}
+
+resource "aws_iam_policy" "doctor" {
+  name   = "leasehold-prod-doctor"
+  policy = data.aws_iam_policy_document.doctor.json
 }
 
 # For standby status --wait 0.
