@@ -230,6 +230,10 @@ var Table = []Row{
 	{Dir: "examples/gate", Floor: Outer, Libs: []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go"}, Why: "its tests are clients of a Kubernetes API server"},
 	{Dir: "examples/admiral-dr", Floor: Outer, Libs: []string{"github.com/aws/aws-sdk-go-v2"}, Why: "it makes Admiral's table in DynamoDB Local"},
 	{
+		Dir: "examples/chapter9", Floor: Outer, Libs: []string{"go.etcd.io/etcd", "github.com/hashicorp/consul/api", "github.com/go-zookeeper/zk"},
+		Why: "it builds locks by the services' own clients, without a store",
+	},
+	{
 		Dir: "examples/controller-runtime", Floor: Outer, Libs: []string{"k8s.io", "sigs.k8s.io/controller-runtime", "github.com/go-logr/logr"},
 		Why: "what it moves over",
 	},
