@@ -18,6 +18,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/serve"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/setup"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/step"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/topics"
 )
 
 // setUp is the group of what is there before and beside all else.
@@ -75,6 +76,7 @@ func root(a *cli.App, args []string) *cobra.Command {
 			}
 		}
 	}
+	root.SetHelpCommand(topics.Help(root))
 	root.SetHelpCommandGroupID(setUp)
 	root.SetCompletionCommandGroupID(setUp)
 	return root

@@ -293,6 +293,8 @@ var Table = []Row{
 	{Dir: "internal/proof/archtest/...", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
 	{Dir: "internal/proof/testreport", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it: it runs go test when the rest does not compile, too"},
 	{Dir: "internal/release", Floor: Outer, Libs: []string{"*"}, Why: "it makes releases: module zips, a list of what is linked, and the differences of APIs"},
+	{Dir: "internal/site", Floor: Outer, Libs: []string{"github.com/yuin/goldmark", "github.com/chromedp"}, Why: "it makes pages of Markdown, and its tests look at them in a browser"},
+	{Dir: "internal/proof/pages", Floor: F1, Tests: true, Only: []string{"std", "internal/proof/servers"}, May: []string{"internal/proof/servers"}, Why: "the tests of the command run the pages' commands by it"},
 	{Dir: "internal/proof/apilist", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
 	{Dir: "internal/proof/mutate/...", Floor: Outer, Only: []string{"std", "clock", "internal/proof/mutate"}, Why: "what mutates the sources stands outside them, and compiles when they don't"},
 	{Dir: "internal/proof/soak/...", Floor: Outer, Libs: []string{"*"}, Why: "file locks and signals, and the clients of all that it guards"},
