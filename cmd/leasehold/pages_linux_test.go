@@ -40,7 +40,10 @@ func understood(args []string) error {
 			args[i] = "7"
 		}
 	}
-	cmd, rest, err := root(cli.New(), args).Find(args)
+	r := root(cli.New(), args)
+	r.InitDefaultHelpCmd()
+	r.InitDefaultCompletionCmd(args...)
+	cmd, rest, err := r.Find(args)
 	if err != nil {
 		return err
 	}

@@ -9,12 +9,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/hashicorp/consul/api"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/examples/chapter9"
 	"github.com/leasehold/leasehold/internal/proof/servers"
 )
@@ -208,7 +211,7 @@ func TestAZnodesVersionRestarts(t *testing.T) {
 	must(t, err)
 	defer conn.Close()
 	go func() {
-		for range events { //nolint:revive // they are only taken
+		for range events {
 		}
 	}()
 	for _, owner := range []string{"a", "b"} {
@@ -232,7 +235,7 @@ func TestRenewableLock(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			chapter9.Keep(ctx, s, h, ttl, func(err error) { lost <- err })
+			chapter9.Keep(ctx, clock.System(), s, h, ttl, func(err error) { lost <- err })
 		}()
 		select {
 		case err := <-lost:
@@ -249,23 +252,35 @@ func TestRenewableLock(t *testing.T) {
 	})
 }
 
-// The loop gives up by its own clock when no answer comes.
+// The loop gives up by its own clock, before the TTL is over, whether no answer comes or refusals do.
 func TestTheLoopGivesUpInTime(t *testing.T) {
-	began := time.Now()
-	lost := make(chan time.Duration, 1)
-	chapter9.Keep(t.Context(), deaf{}, chapter9.Held{}, 500*time.Millisecond, func(error) { lost <- time.Since(began) })
-	if after := <-lost; after < 300*time.Millisecond {
-		t.Errorf("given up after %v", after)
+	for name, s := range map[string]chapter9.Service{"no answer": deaf{}, "refusals": refusing{}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const ttl = 10 * time.Second
+				c := clocktest.New(0)
+				began, after := c.Now(), time.Duration(0)
+				chapter9.Keep(t.Context(), c, s, chapter9.Held{}, ttl, func(error) { after = c.Now().Sub(began) })
+				if want := ttl - ttl/5; after < want || after > want+time.Millisecond {
+					t.Errorf("given up after %v, want %v", after, want)
+				}
+			})
+		})
 	}
 }
 
-// deaf is a service that doesn't answer.
-type deaf struct{ chapter9.Service }
+// deaf is a service that doesn't answer, and refusing one that can't be reached.
+type (
+	deaf     struct{ chapter9.Service }
+	refusing struct{ chapter9.Service }
+)
 
 func (deaf) Renew(ctx context.Context, _ chapter9.Held) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
+
+func (refusing) Renew(context.Context, chapter9.Held) error { return errors.New("connection refused") }
 
 // A worker that is paused between its look at the lock and its write is refused by the resource. A
 // resource that doesn't look lets the late write through.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/leasehold/leasehold/clock"
 )
 
 // LockBySleep tries, and sleeps between tries.
@@ -13,10 +15,8 @@ func LockBySleep(ctx context.Context, s Service, key, owner string, ttl, pause t
 		if !errors.Is(err, ErrHeld) {
 			return h, err
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return Held{}, ctx.Err()
+		if err := clock.Sleep(ctx, clock.System(), pause); err != nil {
+			return Held{}, err
 		}
 	}
 }
@@ -44,28 +44,24 @@ func UnlockVersion(ctx context.Context, s Service, h Held) error {
 	return s.RemoveVersion(ctx, h)
 }
 
-// Keep is the loop of a renewable lock. It renews h every third of ttl until ctx ends. When the lock is lost, or no renewal has succeeded for four fifths of ttl, it calls
-// handleLockLost and returns.
-func Keep(ctx context.Context, s Service, h Held, ttl time.Duration, handleLockLost func(error)) {
-	tick := time.NewTicker(ttl / 3)
-	defer tick.Stop()
-	sent := time.Now() // of the last request that has succeeded, before it left
+// Keep is the loop of a renewable lock. It renews h every third of ttl until ctx ends. When the lock is
+// lost, or no renewal has succeeded for four fifths of ttl, it calls handleLockLost and returns.
+func Keep(ctx context.Context, c clock.Clock, s Service, h Held, ttl time.Duration, handleLockLost func(error)) {
+	end := c.Now().Add(ttl - ttl/5)
 	for {
-		select {
-		case <-ctx.Done():
+		if clock.Sleep(ctx, c, min(ttl/3, end.Sub(c.Now()))) != nil {
 			return
-		case <-tick.C:
 		}
-		now := time.Now()
-		within, cancel := context.WithDeadline(ctx, sent.Add(ttl-ttl/5))
+		sent := c.Now() // before the request leaves
+		within, cancel := clock.WithDeadline(ctx, c, end)
 		err := s.Renew(within, h)
 		cancel()
 		switch {
 		case err == nil:
-			sent = now
+			end = sent.Add(ttl - ttl/5)
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, ErrLost) || time.Since(sent) >= ttl-ttl/5:
+		case errors.Is(err, ErrLost) || c.Now() >= end:
 			handleLockLost(err)
 			return
 		}

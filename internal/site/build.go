@@ -65,7 +65,7 @@ func build(root, into string) (made, error) {
 		s.add("docs/" + filepath.Base(doc))
 	}
 	s.add("README.md")
-	for i := 0; i < len(s.order); i++ { // a page that is linked to is read, too
+	for i := 0; i < len(s.order); i++ { //nolint:intrange // it grows: a page that is linked to is read, too
 		if err := s.read(s.order[i]); err != nil {
 			return made{}, err
 		}

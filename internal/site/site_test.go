@@ -25,7 +25,7 @@ var whole struct {
 func theSite(t *testing.T) string {
 	t.Helper()
 	whole.Do(func() {
-		if whole.dir, whole.err = os.MkdirTemp("", "site"); whole.err == nil {
+		if whole.dir, whole.err = os.MkdirTemp("", "site"); whole.err == nil { //nolint:usetesting // it outlives the test that asks first
 			var made made
 			if made, whole.err = build(checkout, whole.dir); whole.err == nil {
 				fmt.Println(made)
