@@ -16,13 +16,14 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/step"
+	"github.com/leasehold/leasehold/internal/proof/servers"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(leakChecked{m}, map[string]func(){"leasehold": main, step.KeeperName: main, "stamp": stamp, "ticker": ticker, "span": span, "oldname": oldName, "minter": minter})
+	testscript.Main(leakChecked{servers.Main(m)}, map[string]func(){"leasehold": main, step.KeeperName: main, "stamp": stamp, "ticker": ticker, "span": span, "oldname": oldName, "minter": minter})
 }
 
-type leakChecked struct{ m *testing.M }
+type leakChecked struct{ m servers.M }
 
 func (l leakChecked) Run() int {
 	// A runner in the background starts its tests with these ignored, and so would be every command that they start.

@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/serve"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/setup"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/step"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/topics"
 	"github.com/leasehold/leasehold/fence"
 )
 
@@ -82,6 +83,7 @@ func root(a *cli.App, args []string) *cobra.Command {
 			}
 		}
 	}
+	root.SetHelpCommand(topics.Help(root))
 	root.SetHelpCommandGroupID(setUp)
 	root.SetCompletionCommandGroupID(setUp)
 	return root

@@ -12,7 +12,10 @@ var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
 // What the pages show of Go is code that is compiled and run, as it stands there.
 func TestPagesQuoteTheCode(t *testing.T) {
-	for page, from := range map[string]string{"primitives.md": "*.go", "locks.md": "../../lock/example_test.go", "coming-from.md": "../comingfrom/*.go"} {
+	for page, from := range map[string]string{
+		"primitives.md": "*.go", "locks.md": "../../lock/example_test.go", "coming-from.md": "../comingfrom/*.go", "chapter-9.md": "../chapter9/*.go",
+		"start-go.md": "../embedded/main.go", "how-fence-sql.md": "../fencing-sql/main.go", "how-controller-leader.md": "../controller-runtime/main.go",
+	} {
 		text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
 		if err != nil {
 			t.Fatal(err)

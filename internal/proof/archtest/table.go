@@ -234,6 +234,10 @@ var Table = []Row{
 	{Dir: "examples/gate", Floor: Outer, Libs: []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go"}, Why: "its tests are clients of a Kubernetes API server"},
 	{Dir: "examples/admiral-dr", Floor: Outer, Libs: []string{"github.com/aws/aws-sdk-go-v2"}, Why: "it makes Admiral's table in DynamoDB Local"},
 	{
+		Dir: "examples/chapter9", Floor: Outer, Libs: []string{"go.etcd.io/etcd", "github.com/hashicorp/consul/api", "github.com/go-zookeeper/zk"},
+		Why: "it builds locks by the services' own clients, without a store",
+	},
+	{
 		Dir: "examples/controller-runtime", Floor: Outer, Libs: []string{"k8s.io", "sigs.k8s.io/controller-runtime", "github.com/go-logr/logr"},
 		Why: "what it moves over",
 	},
@@ -294,6 +298,8 @@ var Table = []Row{
 	{Dir: "internal/proof/testreport", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it: it runs go test when the rest does not compile, too"},
 	{Dir: "internal/proof/newengine", Floor: Outer, Only: []string{"std"}, Why: "it writes the files of an engine that is not there yet"},
 	{Dir: "internal/release", Floor: Outer, Libs: []string{"*"}, Why: "it makes releases: module zips, a list of what is linked, and the differences of APIs"},
+	{Dir: "internal/site", Floor: Outer, Libs: []string{"github.com/yuin/goldmark", "github.com/chromedp"}, Why: "it makes pages of Markdown, and its tests look at them in a browser"},
+	{Dir: "internal/proof/pages", Floor: F1, Tests: true, Only: []string{"std", "internal/proof/servers"}, May: []string{"internal/proof/servers"}, Why: "the tests of the command run the pages' commands by it"},
 	{Dir: "internal/proof/apilist", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
 	{Dir: "internal/proof/mutate/...", Floor: Outer, Only: []string{"std", "clock", "internal/proof/mutate"}, Why: "what mutates the sources stands outside them, and compiles when they don't"},
 	{Dir: "internal/proof/soak/...", Floor: Outer, Libs: []string{"*"}, Why: "file locks and signals, and the clients of all that it guards"},
