@@ -156,8 +156,8 @@ func (k *keeper) apply(c *shardmap.Chunk) {
 		}
 		return k.held[termID(e)]
 	}))
-	if k.t.o.leaving() {
-		wake(k.t.told)
+	if k.mine == 0 && len(k.held) == 0 {
+		wake(k.t.told) // it may want to leave
 	}
 }
 

@@ -133,7 +133,6 @@ func (k *keeper) finish(s *Slice) {
 	}
 	s.phase = ended
 	wake(k.kick)
-	wake(k.t.told)
 }
 
 // prepare has the program prepare for a slice that is to come, once. k.mu is held.

@@ -45,6 +45,9 @@ func (p *picture) decide(strategy Strategy) {
 	}
 	for i, c := range p.chunks {
 		for j, s := range c.Slices {
+			if len(p.of(i).Slices) != len(c.Slices) {
+				break // one thing at a time: the next round sees what became of it
+			}
 			if s.Next != "" && number[s.Next] == 0 && p.of(i).Slices[j].Next == s.Next {
 				p.edit(i).Propose(j, "", true) // the successor is gone
 			}
@@ -128,9 +131,6 @@ func (p *picture) move(at place, to string, ready bool) {
 // owner.
 func (p *picture) ask(i, j int) {
 	c := p.of(i)
-	if len(c.Slices) != len(p.chunks[i].Slices) {
-		return // one thing at a time
-	}
 	s := c.Slices[j]
 	gone := func(session string) bool { return p.closed[session] }
 	switch {

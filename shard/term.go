@@ -260,6 +260,7 @@ func (t *term) keep(i int) {
 
 // leave tells the others that this worker goes, and reports whether nothing is left to hand over.
 func (t *term) leave() bool {
+	was := t.announced && t.free()
 	if !t.announced {
 		_, err := t.enlist(t.ctx, func(own *shardmap.Member) {
 			for _, i := range own.Chunks {
@@ -272,19 +273,23 @@ func (t *term) leave() bool {
 			wake(t.told)
 			return false
 		}
-		t.announced = true
 	}
 	if err := t.alone(t.ctx); err != nil {
 		t.o.report(err) // it is looked at again
 	}
+	news := !t.announced || t.free() != was
+	t.announced = true
 	t.mu.Lock()
 	keepers := slices.Collect(maps.Values(t.keepers))
 	t.mu.Unlock()
 	left := true
 	for _, k := range keepers {
-		if !k.empty() {
+		if k.empty() {
+			continue
+		}
+		left = false
+		if news {
 			wake(k.kick)
-			left = false
 		}
 	}
 	return left
