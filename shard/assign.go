@@ -76,11 +76,13 @@ func (t *term) lead(ctx context.Context) {
 	}
 	following.Go(func() { a.listen(ctx) })
 	for n := 0; ctx.Err() == nil; {
+		began := t.o.clk.Now()
 		if err := a.round(ctx); err != nil {
 			t.pause(&n, err)
 			continue
 		}
 		n = 0
+		_ = clock.Sleep(ctx, t.o.clk, t.o.clk.Now().Sub(began)) // a large map takes at most half of a core
 		a.rest(ctx)
 	}
 }

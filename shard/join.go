@@ -250,3 +250,6 @@ func wake(c chan<- struct{}) {
 	default:
 	}
 }
+
+// Manager returns the manager that the worker joined with.
+func (o *Owner) Manager() *lease.Manager { return o.m }

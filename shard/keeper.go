@@ -86,7 +86,7 @@ func (k *keeper) follow(ctx context.Context, pushed chan struct{}) {
 		rec, err := store.Wait(ctx, k.t.o.m.Store(), key, version)
 		if err != nil {
 			_ = clock.Sleep(ctx, k.t.o.clk, k.t.o.m.TTL()/50) // ctx is looked at above
-			wake(pushed)                                     // a read settles it
+			wake(pushed)                                      // a read settles it
 			continue
 		}
 		version = rec.Version
@@ -203,7 +203,7 @@ func (k *keeper) change(c *shardmap.Chunk) (changed bool, err error) {
 	now := k.t.o.clk.Wall()
 	for i := 0; i < len(c.Slices); i++ {
 		e := c.Slices[i]
-		if p := k.prepared[termID(e)]; e.Next == k.t.key && p != nil && p.ready && !e.Ready {
+		if p := k.prepared[termID(e)]; e.Next == k.t.key && !e.Ready && (p != nil && p.ready || k.t.o.w.Prepare == nil) {
 			c.Slices[i].Ready, changed = true, true
 		}
 		if !k.drained(e) {

@@ -15,13 +15,13 @@ type table struct {
 
 // entry is a slice of a table.
 type entry struct {
-	name     string
-	to       uint64
-	token    fence.Token
-	session  string
-	address  string
-	mine     *Slice      // nil where another worker owns it
-	wrong    *WrongOwner // what a check that fails returns
+	name    string
+	to      uint64
+	token   fence.Token
+	session string
+	address string
+	mine    *Slice      // nil where another worker owns it
+	wrong   *WrongOwner // what a check that fails returns
 }
 
 // newTable returns the table of a chunk. address returns where a session's worker is reached, and

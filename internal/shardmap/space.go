@@ -26,9 +26,9 @@ const Format = 1
 
 // Limits.
 const (
-	MaxSpace = 64      // bytes of the name of a space
-	MaxName  = 120     // bytes of the name of a slice
-	MaxBits  = 16      // of the number of chunks
+	MaxSpace = 64       // bytes of the name of a space
+	MaxName  = 120      // bytes of the name of a slice
+	MaxBits  = 16       // of the number of chunks
 	maxData  = 44 << 10 // bytes of the data of a chunk: an engine may write them as base64
 )
 
