@@ -89,7 +89,10 @@ func (t *term) lead(ctx context.Context) {
 
 // rest blocks until the map or the members have changed, or it is time to look at them.
 func (a *assigner) rest(ctx context.Context) {
-	timer := clock.NewTimer(a.t.o.clk, max(a.due.Sub(a.t.o.clk.Now()), 0))
+	a.mu.Lock()
+	due := a.due
+	a.mu.Unlock()
+	timer := clock.NewTimer(a.t.o.clk, max(due.Sub(a.t.o.clk.Now()), 0))
 	defer timer.Stop()
 	select {
 	case <-a.wake:
@@ -105,7 +108,7 @@ func (a *assigner) follow(ctx context.Context, i int) {
 		rec, err := store.Wait(ctx, o.m.Store(), o.space.ChunkKey(i), version)
 		if err == nil {
 			version = rec.Version
-			err = a.saw(i, rec)
+			err = a.saw(i, rec, nil)
 		}
 		if err != nil && ctx.Err() == nil {
 			o.report(err)
@@ -114,13 +117,17 @@ func (a *assigner) follow(ctx context.Context, i int) {
 	}
 }
 
-func (a *assigner) saw(i int, rec store.Record) error {
+// saw takes down a chunk as it was read. What is known of a write counts only in the place of the
+// chunk that it was planned on: another write may have followed, of which the follower has heard.
+func (a *assigner) saw(i int, rec store.Record, instead *shardmap.Chunk) error {
 	c, err := shardmap.ParseChunk(a.t.o.space, i, rec)
 	if err != nil {
 		return err
 	}
 	a.mu.Lock()
-	a.chunks[i] = c
+	if instead == nil || a.chunks[i] == instead {
+		a.chunks[i] = c
+	}
 	a.mu.Unlock()
 	wake(a.wake)
 	return nil
@@ -241,6 +248,7 @@ func (a *assigner) sessions(ctx context.Context, members []member) (over map[str
 		}
 		for _, s := range c.Slices {
 			add(s.Owner)
+			add(s.Next)
 		}
 	}
 	a.mu.Unlock()
@@ -319,9 +327,9 @@ func (a *assigner) write(ctx context.Context, p *picture, i int) error {
 	var conflict *store.ConflictError
 	switch {
 	case err == nil:
-		return a.saw(i, got)
+		return a.saw(i, got, p.chunks[i])
 	case errors.As(err, &conflict):
-		return a.saw(i, conflict.Current)
+		return a.saw(i, conflict.Current, p.chunks[i])
 	case errors.Is(err, store.ErrNotFound):
 		return nil // the follower hears of it
 	}

@@ -46,8 +46,8 @@ type Worker struct {
 	Drain       func(ctx context.Context, s *Slice)
 	DrainWithin time.Duration
 
-	// Stop is called last, when no check of the slice passes any more, also after a loss. The slice
-	// goes on to the next owner when Stop has returned.
+	// Stop is called last, when no check of the slice passes any more, also after a loss. The next
+	// owner gets the slice when Stop has returned.
 	Stop func(s *Slice)
 
 	// StopMargin is how long before the end of validity the contexts of all slices end: a tenth of

@@ -32,7 +32,7 @@ func (a *assigner) picture() *picture {
 
 // decide has the strategy plan, and changes the chunks as it wants.
 func (p *picture) decide(strategy Strategy) {
-	state, number := p.state()
+	state := p.state()
 	for _, m := range strategy.Plan(state) {
 		if m.Slice < 0 || m.Slice >= len(p.at) || m.To >= len(p.members) {
 			continue // a strategy may be anybody's
@@ -48,7 +48,7 @@ func (p *picture) decide(strategy Strategy) {
 			if len(p.of(i).Slices) != len(c.Slices) {
 				break // one thing at a time: the next round sees what became of it
 			}
-			if s.Next != "" && number[s.Next] == 0 && p.of(i).Slices[j].Next == s.Next {
+			if s.Next != "" && p.closed[s.Next] && p.of(i).Slices[j].Next == s.Next {
 				p.edit(i).Propose(j, "", true) // the successor is gone
 			}
 			if s.Ask != shardmap.AskNothing {
@@ -58,8 +58,8 @@ func (p *picture) decide(strategy Strategy) {
 	}
 }
 
-// state returns what the strategy sees, and the number of each session that may be asked, from 1.
-func (p *picture) state() (*State, map[string]int) {
+// state returns what the strategy sees.
+func (p *picture) state() *State {
 	number := make(map[string]int, len(p.members))
 	state := &State{Placement: p.space.Placement}
 	for i, m := range p.members {
@@ -88,7 +88,7 @@ func (p *picture) state() (*State, map[string]int) {
 			state.Slices, p.at = append(state.Slices, e), append(p.at, place{i, j})
 		}
 	}
-	return state, number
+	return state
 }
 
 // of returns a chunk with the changes that are wanted so far.

@@ -93,15 +93,15 @@ func (r *Router) load(ctx context.Context) ([]string, error) {
 	for i := range r.chunks {
 		rec := recs[r.space.ChunkKey(i)]
 		versions[i] = rec.Version
-		if err := r.set(ctx, i, rec); err != nil {
+		if err := r.set(ctx, i, rec, nil); err != nil {
 			return nil, err
 		}
 	}
 	return versions, nil
 }
 
-// set makes a record that was read the table of a chunk.
-func (r *Router) set(ctx context.Context, i int, rec store.Record) error {
+// set makes a record that was read the table of a chunk, if that is still old.
+func (r *Router) set(ctx context.Context, i int, rec store.Record, old *table) error {
 	c, err := shardmap.ParseChunk(r.space, i, rec)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (r *Router) set(ctx context.Context, i int, rec store.Record) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.chunks[i].Store(newTable(c, func(session string) string { return r.addresses[session] }, nil))
+	r.chunks[i].CompareAndSwap(old, newTable(c, func(session string) string { return r.addresses[session] }, nil))
 	return nil
 }
 
@@ -147,7 +147,11 @@ func (r *Router) follow(ctx context.Context, i int, version string, report func(
 	for ctx.Err() == nil {
 		rec, err := store.Wait(ctx, r.st, r.space.ChunkKey(i), version)
 		if err == nil {
-			err = r.set(ctx, i, rec)
+			for done := false; err == nil && !done; { // Refresh may come in between
+				old := r.chunks[i].Load()
+				err = r.set(ctx, i, rec, old)
+				done = r.chunks[i].Load() != old
+			}
 		}
 		if err == nil {
 			version = rec.Version
@@ -176,9 +180,10 @@ func (r *Router) Lookup(key string) (Route, bool) {
 // worker has just returned a [WrongOwner] without an address, or has gone.
 func (r *Router) Refresh(ctx context.Context, key string) (Route, error) {
 	i := r.space.ChunkOf(shardmap.Hash(key))
+	old := r.chunks[i].Load()
 	rec, err := store.Load(ctx, r.st, r.space.ChunkKey(i))
 	if err == nil {
-		err = r.set(ctx, i, rec)
+		err = r.set(ctx, i, rec, old) // else the follower has heard of a change meanwhile
 	}
 	if err != nil {
 		return Route{}, fmt.Errorf("look %q up in space %s: %w", key, r.space.Name, err)

@@ -208,9 +208,11 @@ func (t *term) followRecord() {
 	key := t.o.space.MemberKey(t.key)
 	for n, version := 0, ""; t.ctx.Err() == nil; {
 		rec, err := store.Load(t.ctx, t.o.st, key)
-		if err == nil && rec.Version == "" { // an outsider deleted it
-			rec, err = t.enlist(t.ctx, nil)
-			rec.Version = ""
+		if err == nil && rec.Version == "" { // an outsider deleted it; or the assigner, when the session is over
+			if err = t.s.Check(); err == nil {
+				rec, err = t.enlist(t.ctx, nil)
+				rec.Version = ""
+			}
 		}
 		var m shardmap.Member
 		if err == nil {

@@ -187,7 +187,7 @@ func (w *world) operate(rng *rand.Rand) {
 	st := w.open()
 	defer st.Close()
 	for !w.ended() {
-		time.Sleep(time.Duration(rng.Int64N(int64(3 * time.Second))))
+		time.Sleep(time.Duration(rng.Int64N(int64(time.Second))))
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		key := w.kind.keys[rng.IntN(len(w.kind.keys))]
 		all, err := shard.Members(ctx, st, w.kind.space.Name)
