@@ -11,6 +11,7 @@
 //	lease/leaseotel     spans and metrics of leases, by OpenTelemetry
 //	lock                mutex, read/write lock, semaphore, several names at once
 //	election            one leader among candidates: priorities, hand-over, pause
+//	shard               one owner for each part of a key space, among many workers
 //	identity            for each process a value of its own: a number, a name, a network
 //	flake               ids out of the time and such a number, without a call to anybody
 //

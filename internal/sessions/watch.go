@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// maxSeen bounds what is remembered. A session that is forgotten costs a wait of one more TTL, not
+// maxSeen bounds what is remembered, unless [Watch.Remember] says another number. A session that is forgotten costs a wait of one more TTL, not
 // safety.
 const maxSeen = 1024
 
@@ -32,6 +32,7 @@ type Watch struct {
 
 	mu   sync.Mutex // never held over I/O
 	seen map[string]sight
+	room int // for so many
 }
 
 // sight is what was seen of one session.
@@ -44,8 +45,11 @@ type sight struct {
 // NewWatch returns one that has seen nothing, on the store and by the clock of m. book, which may
 // be nil, is what is kept of sightings.
 func NewWatch(m Manager, book *sightings.Book) *Watch {
-	return &Watch{st: Bounded(m), push: m.Store(), clk: m.Clock(), book: book, seen: map[string]sight{}}
+	return &Watch{st: Bounded(m), push: m.Store(), clk: m.Clock(), book: book, seen: map[string]sight{}, room: maxSeen}
 }
+
+// Remember has room for what was seen of n sessions, at least. It is called before any other method.
+func (w *Watch) Remember(n int) { w.room = max(w.room, n) }
 
 // Over looks at sessions, by their keys, and returns those that are over. One that has not been
 // renewed for its TTL is closed first: from then on its process can't rely on it, nor revive it.
@@ -214,7 +218,7 @@ func (w *Watch) end(key string) {
 // keep remembers s, and for that forgets one that is over, or else the one that was not looked at
 // for the longest time, when there are too many. w.mu is held.
 func (w *Watch) keep(key string, s sight) {
-	if _, known := w.seen[key]; !known && len(w.seen) >= maxSeen {
+	if _, known := w.seen[key]; !known && len(w.seen) >= w.room {
 		oldest, at := "", sight{looked: clock.NoDeadline}
 		for k, s := range w.seen {
 			if s.over && !at.over || s.over == at.over && s.looked < at.looked {

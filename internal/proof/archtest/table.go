@@ -98,6 +98,7 @@ var Table = []Row{
 		Dir: "internal/roster", Floor: F2, May: []string{"lease"},
 		Why: "lock writes it; the server, the command and a sweep read it",
 	},
+	{Dir: "internal/shardmap", Floor: F2, Why: "shard writes it, and the command reads it"},
 	{
 		Dir: "internal/ballot", Floor: F1,
 		Why: "election writes it; the server, the command and a sweep read it",

@@ -14,7 +14,7 @@ import (
 
 // Every safety rule has a seeded bug, and every bug its place in the sources.
 func TestBugsHaveTheirPlaces(t *testing.T) {
-	for _, rule := range slices.Concat(seeded.Rules, seeded.ShareRules) {
+	for _, rule := range slices.Concat(seeded.Rules, seeded.ShareRules, seeded.ShardRules) {
 		if Bugs[string(rule)] == nil {
 			t.Errorf("nothing takes %s out", rule)
 		}

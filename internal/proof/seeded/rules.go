@@ -75,3 +75,22 @@ const (
 
 // ShareRules lists them.
 var ShareRules = []Rule{RuleShareLimit, RuleShareWriter, RuleShareOver, RuleShareGone}
+
+// The rules by which package shard says who owns a slice. They are taken out like the others;
+// internal/proof/sim/shards notices.
+const (
+	RuleShardClosed  Rule = "shard-closed-first"  // a slice is taken only from a session that was closed
+	RuleShardConfirm Rule = "shard-confirmed"     // an owner acts only on a chunk that no failover takes back
+	RuleShardSession Rule = "shard-by-session"    // an entry is of a session, not of the worker that had it
+	RuleShardDrained Rule = "shard-drained-first" // a slice goes on only when its owner has stopped it
+	RuleShardStopped Rule = "shard-stays-stopped" // a slice that may have been passed on is not served again under its token
+	RuleShardValid   Rule = "shard-while-valid"   // an owner acts only while its session is valid
+	RuleShardMove    Rule = "shard-move-raises"   // a change of owner raises the token
+	RuleShardSplit   Rule = "shard-split-raises"  // both parts of a split have higher tokens
+	RuleShardMerge   Rule = "shard-merge-raises"  // what was merged has a higher token than both
+)
+
+// ShardRules lists them.
+var ShardRules = []Rule{
+	RuleShardClosed, RuleShardConfirm, RuleShardSession, RuleShardDrained, RuleShardStopped, RuleShardValid, RuleShardMove, RuleShardSplit, RuleShardMerge,
+}

@@ -1,0 +1,161 @@
+//go:build linux
+
+package shards
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/shard"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/etcd"
+	"github.com/leasehold/leasehold/store/file"
+	"github.com/leasehold/leasehold/store/postgres"
+)
+
+// workerEnv says where the store is of a worker, which this test binary is when it is set.
+const workerEnv = "LEASEHOLD_SHARDS_STORE"
+
+const (
+	ttl      = 2 * time.Second
+	space    = "load"
+	numParts = 64
+	numKeys  = 200
+	lookEach = 5 * time.Millisecond
+)
+
+func TestMain(m *testing.M) {
+	if at := os.Getenv(workerEnv); at != "" {
+		if err := work(at); err != nil {
+			fmt.Fprintln(os.Stderr, "worker:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// open opens a store: "file PATH", "etcd ADDRESS", "postgres URL".
+func open(ctx context.Context, at string) (st store.Store, finish func(), err error) {
+	engine, where, _ := strings.Cut(at, " ")
+	switch engine {
+	case "etcd":
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{where}, Logger: clientv3.NewCtxClient(ctx).GetLogger()})
+		if err != nil {
+			return nil, nil, err
+		}
+		s, err := etcd.New(client, etcd.Options{})
+		return s, func() { _, _ = s.Close(), client.Close() }, err
+	case "postgres":
+		pool, err := pgxpool.New(ctx, where)
+		if err != nil {
+			return nil, nil, err
+		}
+		s, err := postgres.Open(ctx, pool, postgres.Options{})
+		return s, func() { _ = s.Close(); pool.Close() }, err
+	}
+	s, err := file.Open(ctx, where, file.Options{})
+	return s, func() { _ = s.Close() }, err
+}
+
+// keyName returns the i-th key.
+func keyName(i int) string { return fmt.Sprintf("key-%03d", i) }
+
+// work is a worker until SIGTERM: then it leaves. It writes what it sees to standard output, a line
+// each: "P KEY TOKEN FROM TO" for a check that passed between two instants, "W KEY TOKEN" for a write
+// that the guard is to judge.
+func work(at string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	st, finish, err := open(ctx, at)
+	if err != nil {
+		return err
+	}
+	defer finish()
+	m, err := lease.NewManager(st, lease.Options{TTL: ttl})
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	o, err := shard.Join(ctx, m, shard.Space{Name: space, Hashed: true, Slices: numParts}, shard.Worker{Address: fmt.Sprint(os.Getpid())})
+	if err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		look(m.Clock(), o, ctx.Done())
+	}()
+	<-ctx.Done()
+	leaving, cancel := context.WithTimeout(context.Background(), 10*ttl)
+	defer cancel()
+	err = o.Leave(leaving)
+	<-done
+	return err
+}
+
+// look checks all keys again and again, and writes under each token that passes; some writes are
+// late. After the end it looks a little longer, while the worker leaves.
+func look(clk clock.Clock, o *shard.Owner, end <-chan struct{}) {
+	out := bufio.NewWriterSize(os.Stdout, 1<<16)
+	type late struct {
+		due  clock.Instant
+		line string
+	}
+	var lates []late
+	ending := false
+	for {
+		passed := 0
+		for i := range numKeys {
+			key := keyName(i)
+			from := clk.Now()
+			token, err := o.Check(key)
+			to := clk.Now()
+			if err != nil {
+				continue
+			}
+			passed++
+			fmt.Fprintf(out, "P %s %d %d %d\n", key, token, from, to)
+			if rand.IntN(20) == 0 {
+				lates = append(lates, late{to.Add(rand.N(2 * ttl)), fmt.Sprintf("W %s %d\n", key, token)})
+			} else if rand.IntN(4) == 0 {
+				fmt.Fprintf(out, "W %s %d\n", key, token)
+			}
+		}
+		rest := lates[:0]
+		for _, l := range lates {
+			if now := clk.Now(); now >= l.due {
+				out.WriteString(l.line)
+			} else {
+				rest = append(rest, l)
+			}
+		}
+		lates = rest
+		if err := out.Flush(); errors.Is(err, syscall.EPIPE) {
+			return
+		}
+		select {
+		case <-end:
+			ending = true
+		default:
+		}
+		if ending && passed == 0 {
+			return
+		}
+		_ = clock.Sleep(context.Background(), clk, lookEach)
+	}
+}

@@ -1,0 +1,46 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+)
+
+// ErrWrongOwner is the error of a check of a key that this worker may not act on. The error itself
+// is a *[WrongOwner].
+var ErrWrongOwner = errors.New("another worker owns the key, or nobody does")
+
+// Why the context of a slice ended: its cause, for [errors.Is].
+var (
+	ErrMoved    = errors.New("the slice was drained: it goes to another worker, or is split, merged or removed")
+	ErrExpiring = errors.New("the session of the worker is about to end")
+	ErrLeft     = errors.New("the worker has left")
+	ErrTaken    = errors.New("the record of the slice names another owner") // only an outsider's write does that
+)
+
+// WrongOwner says that a worker may not act on a key, and who may, as far as the worker knows. It
+// matches [ErrWrongOwner].
+type WrongOwner struct {
+	Now     string      // address of the owner; "" where it isn't known, or nobody owns the key
+	Session string      // of the owner; "" where it isn't known
+	Token   fence.Token // of the owner; 0 where it isn't known
+}
+
+func (e *WrongOwner) Error() string {
+	if e.Now == "" {
+		return ErrWrongOwner.Error()
+	}
+	return fmt.Sprintf("%s owns the key (token %d): retry there once", e.Now, e.Token)
+}
+
+// Is reports whether target is [ErrWrongOwner].
+func (e *WrongOwner) Is(target error) bool { return target == ErrWrongOwner }
+
+// unknownOwner is the error where nothing is known, so that a check allocates nothing.
+var unknownOwner = &WrongOwner{}
+
+// wall returns the time of day, for tokens that are made without a manager.
+func wall() time.Time { return clock.System().Wall() }

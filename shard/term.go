@@ -1,0 +1,364 @@
+package shard
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/shardmap"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/store"
+)
+
+// term is a worker under one session. What it owns it owns by the key of that session: after a loss
+// the worker begins again as another member.
+type term struct {
+	o   *Owner
+	s   *lease.Session
+	key string // of the session
+
+	ctx  context.Context // done when the session is about to end, or the worker is closed
+	stop context.CancelCauseFunc
+	over atomic.Bool    // set before ctx is done
+	wg   sync.WaitGroup // of all goroutines of the term
+	told chan struct{}  // room for one: what is wanted of the worker has changed
+
+	mu        sync.Mutex
+	keepers   map[int]*keeper
+	addresses map[string]string // of sessions, as far as they are known
+	failed    string            // what was reported last
+	announced bool              // the others know that it leaves; of the goroutine of run
+	looked    clock.Instant     // when it last looked for others; of the same
+	freely    bool              // it leaves, and no other worker is there to take over
+}
+
+// begin opens a session, and lists it among the members.
+func (o *Owner) begin(ctx context.Context) (*term, error) {
+	s, err := o.m.OpenSession(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &term{o: o, s: s, key: s.Key(), told: make(chan struct{}, 1), keepers: map[int]*keeper{}, addresses: map[string]string{}}
+	t.ctx, t.stop = context.WithCancelCause(o.ctx)
+	t.addresses[t.key] = o.w.Address
+	if _, err := t.enlist(ctx, nil); err != nil {
+		t.stop(err)
+		_ = s.Close(context.WithoutCancel(ctx)) // else it expires
+		return nil, err
+	}
+	return t, nil
+}
+
+// run is the worker until it has left or is closed: one term after the other.
+func (o *Owner) run(t *term) {
+	defer close(o.done)
+	defer o.stop(ErrLeft)
+	for n := 0; ; n++ {
+		if t != nil {
+			n = 0
+			o.mu.Lock()
+			o.term = t
+			o.mu.Unlock()
+			left := t.run()
+			for i := range o.chunks {
+				o.chunks[i].Store(nil)
+			}
+			if left {
+				return
+			}
+		}
+		if o.ctx.Err() != nil || o.leaving() {
+			return
+		}
+		var err error
+		if t, err = o.begin(o.ctx); err != nil {
+			t = nil
+			o.report(err)
+			if errors.Is(err, lease.ErrClosed) {
+				return
+			}
+			_ = clock.Sleep(o.ctx, o.clk, min(o.m.TTL()/100<<min(n, 6), o.m.TTL()/3)) // o.ctx is looked at above
+		}
+	}
+}
+
+// run is the worker under this session, until that ends. It reports whether the worker has left.
+func (t *term) run() (left bool) {
+	for _, f := range []func(){t.guard, t.followRecord, t.assign} {
+		t.wg.Go(f)
+	}
+	for t.ctx.Err() == nil && !left {
+		left = t.o.leaving() && t.leave()
+		if !left {
+			t.await()
+		}
+	}
+	t.over.Store(true)
+	t.stop(ErrLeft)
+	t.wg.Wait() // all slices have stopped: from here on the session may be closed
+	ctx, cancel := clock.WithTimeout(context.Background(), t.o.clk, t.o.m.TTL()/3)
+	defer cancel()
+	if t.s.Close(ctx) == nil { // else it expires
+		_ = t.delist(ctx) // else the assigner does
+		_ = ring(ctx, t.o.st, t.o.space)
+	}
+	return left
+}
+
+// await blocks until something is wanted of the worker, or the term is over. Who leaves looks for
+// others from time to time.
+func (t *term) await() {
+	var due <-chan struct{}
+	if t.o.leaving() {
+		timer := clock.NewTimer(t.o.clk, t.o.m.TTL()/3)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-t.told:
+	case <-due:
+	case <-t.ctx.Done():
+	}
+}
+
+// guard ends the term StopMargin before the session does.
+func (t *term) guard() {
+	margin := t.o.w.StopMargin
+	for {
+		left := t.s.Left()
+		if left <= margin {
+			t.over.Store(true)
+			t.stop(ErrExpiring)
+			return
+		}
+		pause, cancel := clock.WithTimeout(t.ctx, t.o.clk, left-margin)
+		select {
+		case <-pause.Done():
+		case <-t.s.Context().Done():
+		}
+		cancel()
+		if t.ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// enlist writes the worker's own record, and rings the bell. change, if set, changes the record.
+func (t *term) enlist(ctx context.Context, change func(m *shardmap.Member)) (store.Record, error) {
+	o := t.o
+	var written store.Record
+	key := o.space.MemberKey(t.key)
+	err := store.Update(ctx, o.st, key, func(rec *store.Record) (bool, error) {
+		m := shardmap.Member{Since: o.since}
+		if len(rec.Data) > 0 {
+			var err error
+			if m, err = shardmap.ParseMember(*rec); err != nil {
+				return false, err
+			}
+		}
+		m.Session, m.Name, m.Address, m.Zone, m.Capacity = t.key, o.w.Name, o.w.Address, o.w.Zone, o.w.Capacity
+		m.Labels, m.Prepares, m.Leaving = o.w.Labels, o.w.Prepare != nil, m.Leaving || o.leaving()
+		if change != nil {
+			change(&m)
+		}
+		var err error
+		*rec, err = m.Record(*rec, rand.Text())
+		written = *rec
+		return true, err
+	})
+	if err == nil {
+		err = ring(ctx, o.st, o.space)
+	}
+	return written, err
+}
+
+// delist takes the worker's own record away.
+func (t *term) delist(ctx context.Context) error {
+	key := t.o.space.MemberKey(t.key)
+	rec, err := t.o.st.Get(ctx, key)
+	if err == nil {
+		err = t.o.st.Delete(ctx, key, rec.Version)
+	}
+	return err
+}
+
+// ring tells the assigner that members have changed. A conflict is as good: somebody else has rung
+// since this worker's own record was written.
+func ring(ctx context.Context, st store.Store, s shardmap.Space) error {
+	rec, err := store.Load(ctx, st, s.BellKey())
+	if err != nil {
+		return err
+	}
+	rec.Nonce = rand.Text()
+	_, err = st.Put(ctx, rec)
+	if errors.Is(err, store.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// followRecord follows the worker's own record, in which the assigner says which chunks concern the
+// worker.
+func (t *term) followRecord() {
+	key := t.o.space.MemberKey(t.key)
+	for n, version := 0, ""; t.ctx.Err() == nil; {
+		rec, err := store.Load(t.ctx, t.o.st, key)
+		if err == nil && rec.Version == "" { // an outsider deleted it; or the assigner, when the session is over
+			if err = t.s.Check(); err == nil {
+				rec, err = t.enlist(t.ctx, nil)
+				rec.Version = ""
+			}
+		}
+		var m shardmap.Member
+		if err == nil {
+			m, err = shardmap.ParseMember(rec)
+		}
+		if err == nil {
+			n, version = 0, rec.Version
+			for _, i := range m.Chunks {
+				t.keep(i)
+			}
+			_, err = store.Wait(t.ctx, t.o.m.Store(), key, version)
+		}
+		if err != nil {
+			t.pause(&n, err)
+		}
+	}
+}
+
+// pause reports what failed, once for each reason, and waits before the next try.
+func (t *term) pause(n *int, err error) {
+	if t.ctx.Err() != nil {
+		return
+	}
+	t.mu.Lock()
+	news := t.failed != err.Error()
+	t.failed = err.Error()
+	t.mu.Unlock()
+	if news {
+		t.o.report(err)
+	}
+	ttl := t.o.m.TTL()
+	_ = clock.Sleep(t.ctx, t.o.clk, min(ttl/500<<min(*n, 8), ttl/10)) // the caller looks at t.ctx
+	*n++
+}
+
+// keep has a chunk of the map kept from now on.
+func (t *term) keep(i int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i < 0 || i >= t.o.space.Chunks() || t.keepers[i] != nil || t.ctx.Err() != nil {
+		return
+	}
+	k := &keeper{t: t, index: i, kick: make(chan struct{}, 1), held: map[string]*Slice{}, prepared: map[string]*preparation{}}
+	t.keepers[i] = k
+	t.wg.Go(k.run)
+}
+
+// leave tells the others that this worker goes, and reports whether nothing is left to hand over.
+func (t *term) leave() bool {
+	was := t.announced && t.free()
+	if !t.announced {
+		_, err := t.enlist(t.ctx, func(own *shardmap.Member) {
+			for _, i := range own.Chunks {
+				t.keep(i)
+			}
+		})
+		if err != nil {
+			n := 0
+			t.pause(&n, err)
+			wake(t.told)
+			return false
+		}
+	}
+	if err := t.alone(t.ctx); err != nil {
+		t.o.report(err) // it is looked at again
+	}
+	news := !t.announced || t.free() != was
+	t.announced = true
+	t.mu.Lock()
+	keepers := slices.Collect(maps.Values(t.keepers))
+	t.mu.Unlock()
+	left := true
+	for _, k := range keepers {
+		if k.empty() {
+			continue
+		}
+		left = false
+		if news {
+			wake(k.kick)
+		}
+	}
+	return left
+}
+
+// alone looks whether there is another worker that could take over. If there is none, slices are
+// freed without one.
+func (t *term) alone(ctx context.Context) error {
+	if now := t.o.clk.Now(); t.looked != 0 && now < t.looked.Add(t.o.m.TTL()/3) {
+		return nil
+	}
+	t.looked = t.o.clk.Now()
+	others := false
+	for rec, err := range t.o.st.List(ctx, t.o.space.MemberPrefix()) {
+		if err != nil {
+			return err
+		}
+		if m, err := shardmap.ParseMember(rec); err == nil && m.Session != t.key && !m.Goes() {
+			others = true
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.freely = !others
+	return nil
+}
+
+func (t *term) free() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.freely
+}
+
+// address returns where the worker of a session is reached, as far as that is known.
+func (t *term) address(session string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.addresses[session]
+}
+
+// learn reads the addresses of sessions that aren't known yet.
+func (t *term) learn(ctx context.Context, c *shardmap.Chunk) {
+	for _, s := range c.Slices {
+		for _, session := range []string{s.Owner, s.Next} {
+			t.mu.Lock()
+			_, known := t.addresses[session]
+			t.mu.Unlock()
+			if known || session == "" {
+				continue
+			}
+			rec, err := store.Load(ctx, t.o.st, t.o.space.MemberKey(session))
+			if err != nil {
+				return
+			}
+			m, err := shardmap.ParseMember(rec)
+			if err != nil {
+				m.Address = "" // it has left
+			}
+			t.mu.Lock()
+			if len(t.addresses) > maxAddresses {
+				t.addresses = map[string]string{t.key: t.o.w.Address}
+			}
+			t.addresses[session] = m.Address
+			t.mu.Unlock()
+		}
+	}
+}
+
+// maxAddresses bounds the addresses that a worker remembers.
+const maxAddresses = 1 << 16
