@@ -59,5 +59,8 @@ func TestServeJournal(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a file that is removed is begun again", func() bool { return strings.Contains(history(second, "-o", "jsonl"), `"name":"x"`) })
+	eventually(t, "a file that is removed is begun again", func() bool {
+		_, text := second.ask(http.MethodGet, "/v1/history", "", "")
+		return strings.Contains(text, `"name":"x"`)
+	})
 }

@@ -158,7 +158,7 @@ CREATE UNIQUE INDEX spans_by_name ON spans (name, kind, token, mark);
 CREATE INDEX spans_by_end ON spans (ends);
 CREATE TABLE meta (from_ms INTEGER NOT NULL) STRICT;
 `
-	settings = "_pragma=busy_timeout(200)&_pragma=locking_mode(EXCLUSIVE)&_pragma=synchronous(NORMAL)&_pragma=trusted_schema(OFF)" +
+	settings = "mode=rw&_pragma=busy_timeout(200)&_pragma=locking_mode(EXCLUSIVE)&_pragma=synchronous(NORMAL)&_pragma=trusted_schema(OFF)" +
 		"&_pragma=cell_size_check(ON)&_defensive=1&_txlock=immediate"
 )
 
@@ -169,7 +169,7 @@ func (j *Journal) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := j.recognise(); err != nil {
+	if err := j.create(); err != nil {
 		return err
 	}
 	db, err := sql.Open("sqlite", dsn(j.path))
@@ -182,8 +182,11 @@ func (j *Journal) open(ctx context.Context) (err error) {
 		j.is, err = os.Stat(j.path)
 	}
 	if err != nil {
+		if err = errors.Join(err, db.Close()); code(err) == sqlite3.SQLITE_NOTADB && j.foreign() {
+			return fmt.Errorf("%s: not a journal of Leasehold's, nor any SQLite database: name another file, or move this one away", j.path)
+		}
 		j.damaged = isDamage(err)
-		return errors.Join(j.explain(err), db.Close())
+		return j.explain(err)
 	}
 	j.db, j.names, j.swept = db, map[string]int64{}, time.Time{}
 	return nil
@@ -201,27 +204,30 @@ func dsn(path string) string {
 	return u.String()
 }
 
-// recognise returns an error for a file that is none of SQLite's, before anything in it is touched,
-// and makes a missing one. A beginning of zeros is what a crash leaves behind.
-func (j *Journal) recognise() error {
-	f, err := os.OpenFile(j.path, os.O_RDWR|os.O_CREATE, 0o600)
+// create makes a missing file. One that is there is not opened beside SQLite: closing it would take
+// SQLite's locks from this process, which may be those of another database.
+func (j *Journal) create() error {
+	f, err := os.OpenFile(j.path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
+	return f.Close()
+}
+
+// foreign reports whether a file that SQLite doesn't know was none of its own before, either. A
+// beginning of zeros is what a crash leaves behind.
+func (j *Journal) foreign() bool {
+	f, err := os.Open(j.path)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = f.Close() }()
 	head := make([]byte, 16)
-	n, err := io.ReadFull(f, head)
-	if err := errors.Join(f.Close()); err != nil {
-		return err
-	}
-	switch {
-	case n == 0 || string(head) == "SQLite format 3\x00":
-		return nil
-	case strings.Trim(string(head[:n]), "\x00") == "":
-		return j.moveAside("its beginning was overwritten")
-	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
-		return err
-	}
-	return fmt.Errorf("%s: not a journal of Leasehold's, nor any SQLite database: name another file, or move this one away", j.path)
+	n, _ := io.ReadFull(f, head) // of a shorter one, what there is
+	return string(head) != "SQLite format 3\x00" && strings.Trim(string(head[:n]), "\x00") != ""
 }
 
 // establish makes the tables where there are none.

@@ -12,7 +12,7 @@ import (
 )
 
 func journalFlags(f *pflag.FlagSet, o *Options) {
-	f.StringVar(&o.journal, "journal", "", "file to keep what becomes of names in, for `leasehold history --since` and the page's timeline; the server looks at the whole store once a second for it (default: none)")
+	f.StringVar(&o.journal, "journal", "", "file to keep what becomes of names in, for leasehold history --since and the page's timeline; the server looks at the whole store once a second for it (default: none)")
 	cli.DurationVar(f, &o.journalKeep, "journal-keep", journal.DefaultKeep, "how long the journal keeps what has ended")
 	f.IntVar(&o.journalRows, "journal-rows", journal.DefaultRows, "how many terms and states the journal keeps at most, the latest; a million take up to 200 MB")
 }
