@@ -64,6 +64,7 @@ type board struct {
 type bell struct {
 	mu       sync.Mutex
 	watchers int
+	resident int                 // of these, the journal's: 1 or 0
 	left     clock.Instant       // when the last watcher left
 	touched  map[string]struct{} // names that this server has changed, not read yet; nil while the board rests
 	stop     context.CancelFunc  // of the board's goroutines
@@ -115,7 +116,7 @@ func (b *board) leave() {
 func (b *board) watched() int {
 	b.bell.mu.Lock()
 	defer b.bell.mu.Unlock()
-	return b.bell.watchers
+	return b.bell.watchers - b.bell.resident
 }
 
 // rest has the board rest if nobody has watched for a while, and reports whether it does.
@@ -158,7 +159,7 @@ func (b *board) touch(key string) {
 	}
 	b.bell.mu.Lock()
 	defer b.bell.mu.Unlock()
-	if b.bell.touched == nil {
+	if b.bell.touched == nil || b.bell.watchers == b.bell.resident { // the journal waits for the next look
 		return
 	}
 	b.bell.touched[key] = struct{}{}
@@ -286,6 +287,9 @@ func (b *board) look(ctx context.Context) {
 	found, err := b.s.survey(p.ctx, "", true)
 	if err == nil {
 		err = b.loadSessions(p.ctx, b.missing(found), found)
+	}
+	if err == nil {
+		b.s.chronicle.take(found)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -146,6 +146,7 @@ func (h *hung) requests() map[string]request {
 		"DELETE /v1/identities/{pool}/{value}": {path: "/v1/identities/pool/" + h.value.Value + "?as=me"},
 		"GET /v1/ids/{layout}":                 {path: "/v1/ids/twitter"},
 		"POST /v1/verify":                      {path: "/v1/verify", body: `{"sequencer": "` + h.held.Sequencer + `"}`},
+		"GET /v1/history":                      {local: true}, // it asks the journal, not the store
 		"GET /v1/watch":                        {local: true},
 		"GET /v1/openapi.yaml":                 {path: "/v1/openapi.yaml", local: true},
 		"GET /v1/whoami":                       {path: "/v1/whoami", local: true},

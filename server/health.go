@@ -23,7 +23,11 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	}
 	err := s.Ready(r.Context())
 	if err == nil {
-		_, _ = w.Write([]byte("ok\n"))
+		text := "ok\n"
+		if err := s.chronicle.failure(); err != nil { // who serves leases without it serves them
+			text += err.Error() + "\n"
+		}
+		_, _ = w.Write([]byte(text))
 		return
 	}
 	w.WriteHeader(http.StatusServiceUnavailable)

@@ -112,6 +112,7 @@ func (s *Server) grant(c *call, g lessor.Grant) (*api.Grant, error) {
 		return nil, err
 	}
 	answer := &api.Grant{Lease: s.lease(rec), Sequencer: text}
+	s.margins.granted(g, c.came)
 	if g.ValidUntil != clock.NoDeadline {
 		valid, every := api.Seconds(s.left(g)), api.Seconds(rec.TTL/renewals)
 		answer.ValidFor, answer.RenewEvery = &valid, &every
@@ -136,6 +137,7 @@ func (s *Server) left(g lessor.Grant) time.Duration {
 }
 
 func (s *Server) renew(c *call) (any, error) {
+	c.came = s.clk.Now()
 	holder, token, err := s.term(c)
 	if err != nil {
 		return nil, err
@@ -169,6 +171,7 @@ func (s *Server) release(c *call) (any, error) {
 	_, err = s.reg.Release(c.r.Context(), c.r.PathValue("name"), holder, token, "released", c.proof())
 	if err == nil {
 		s.tally.over(c.r.PathValue("name"))
+		s.margins.over(c.r.PathValue("name"))
 	}
 	return nil, err
 }

@@ -37,6 +37,7 @@ var (
 	descResets   = prometheus.NewDesc("leasehold_watch_resets_total", "Watchers that were told everything, since they had been told nothing, or had missed too much.", nil, nil)
 	descSent     = prometheus.NewDesc("leasehold_watch_sent_bytes_total", "Bytes that watchers were sent.", nil, nil)
 	descAge      = prometheus.NewDesc("leasehold_counted_seconds", "How long ago the names above were counted: at most once a second, and a twentieth of the time.", nil, nil)
+	descJournal  = prometheus.NewDesc("leasehold_journal_up", "1 if the journal is kept, else 0; absent without --journal.", nil, nil)
 	descUp       = prometheus.NewDesc("leasehold_store_up", "1 if the store answered the last look at it, else 0: then the names above are absent.", nil, nil)
 )
 
@@ -62,7 +63,7 @@ func newMetrics(s *Server) (*metrics, error) {
 		Name: "leasehold_build_info", Help: "1, and what is running.", ConstLabels: prometheus.Labels{"version": s.opts.Version},
 	})
 	build.Set(1)
-	r.MustRegister(m, m.requests, m.transitions, m.lost, m.stale, m.renewals, m.waits, m.acquires, m.releases, build)
+	r.MustRegister(m, m.requests, m.transitions, m.lost, m.stale, m.renewals, m.waits, m.acquires, m.releases, s.latency.took, s.latency.failed, s.margins.share, s.margins.seconds, build)
 	for _, c := range s.opts.Collectors {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("server: Collectors: %w", err)
@@ -99,7 +100,7 @@ func (m *metrics) note(e Event) {
 
 // Describe implements [prometheus.Collector].
 func (m *metrics) Describe(c chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descHeld, descToken, descExpires, descWaiters, descAge, descUp, descWatchers, descEncoded, descResets, descSent} {
+	for _, d := range []*prometheus.Desc{descHeld, descToken, descExpires, descWaiters, descAge, descUp, descJournal, descWatchers, descEncoded, descResets, descSent} {
 		c <- d
 	}
 }
@@ -113,6 +114,12 @@ func (m *metrics) Collect(c chan<- prometheus.Metric) {
 	gauge(descWatchers, float64(m.s.board.watched()))
 	for d, n := range map[*prometheus.Desc]int64{descEncoded: m.s.board.encoded.Load(), descResets: m.s.board.resets.Load(), descSent: m.s.board.sent.Load()} {
 		c <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n))
+	}
+	switch {
+	case m.s.chronicle.failure() != nil:
+		gauge(descJournal, 0)
+	case m.s.chronicle != nil:
+		gauge(descJournal, 1)
 	}
 	n := m.s.census.take()
 	if n == nil || n.err != nil {

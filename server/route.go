@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
@@ -49,6 +50,7 @@ var routes = []route{
 	{http.MethodDelete, "/v1/identities/{pool}/{value}", "release identity", Assign, (*Server).unassign, []string{"as", "holder", "token", "used"}},
 	{http.MethodGet, "/v1/ids/{layout}", "make ids", Assign, (*Server).ids, []string{"n", "metadata"}},
 	{http.MethodPost, "/v1/verify", "verify", Read, (*Server).verify, nil},
+	{http.MethodGet, "/v1/history", "read journal", Read, (*Server).readJournal, []string{"since", "until", "prefix", "name", "holder", "limit", "after"}},
 	{http.MethodGet, "/v1/watch", "watch", Read, (*Server).watch, []string{"prefix"}},
 	{http.MethodGet, "/v1/openapi.yaml", "openapi", Read, (*Server).openapi, nil},
 	{http.MethodGet, "/v1/whoami", "whoami", Read, (*Server).whoami, []string{"name"}},
@@ -148,7 +150,8 @@ type call struct {
 
 	patience *patience // with the store
 
-	ordered bool // what was asked for is done: what is left is to see what comes of it, and to answer
+	came    clock.Instant // of a renewal: when it came
+	ordered bool          // what was asked for is done: what is left is to see what comes of it, and to answer
 }
 
 // errAnswered is what a handler returns when it has answered by itself.

@@ -57,6 +57,8 @@ var objects = []object{
 	{reflect.TypeFor[api.SweepFinding](), onCommand},
 	{reflect.TypeFor[api.List](), onHTTP},
 	{reflect.TypeFor[api.History](), onHTTP},
+	{reflect.TypeFor[api.Journal](), onHTTP},
+	{reflect.TypeFor[api.Span](), onBoth},
 	{reflect.TypeFor[api.Waiters](), onHTTP},
 	{reflect.TypeFor[api.Waiter](), onHTTP},
 	{reflect.TypeFor[api.Event](), onHTTP},

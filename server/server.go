@@ -156,6 +156,11 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	// Collectors add metrics to /metrics besides the server's own.
 	Collectors []prometheus.Collector
+	// Journal, if set, is told what becomes of names, and asked for it by GET /v1/history. The
+	// server looks at the whole store once a second for it. OnJournal, if set, is called with a
+	// *[JournalError] when the journal fails, and with nil when it works again. It must not block.
+	Journal   Journal
+	OnJournal func(error)
 	// OnEvent, if set, is called for every request to /v1 when it has been answered. It must not
 	// block.
 	OnEvent func(Event)
@@ -177,10 +182,13 @@ type Server struct {
 	mint    *mint
 	metrics *metrics
 	census  *census
+	latency *latency
+	margins *margins
 
 	background background // of requests
 	board      *board
-	id         string // of this server, among those that ever ran
+	chronicle  *chronicle // nil without a journal
+	id         string     // of this server, among those that ever ran
 
 	drains  atomic.Bool     // it is about to close
 	closing context.Context // done when the server closes: streams and waits end
@@ -196,8 +204,10 @@ func New(st store.Store, opts Options) (*Server, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
+	latency := newLatency(opts.Clock)
+	st = latency.over(st)
 	s := &Server{
-		st: st, opts: opts, clk: opts.Clock,
+		st: st, latency: latency, margins: newMargins(), opts: opts, clk: opts.Clock,
 		reg: lessor.New(st, lessor.Options{Clock: opts.Clock}), obs: lease.NewObserver(st, lease.ObserverOptions{Clock: opts.Clock}),
 	}
 	s.waiting, s.rates = newQuota(opts.MaxWaiting), newRates(opts.Clock, opts.MaxRate)
@@ -216,7 +226,8 @@ func New(st store.Store, opts Options) (*Server, error) {
 		s.stop()
 		return nil, errors.Join(err, s.reg.Close())
 	}
-	s.board, s.id = newBoard(s), strings.ToLower(rand.Text()[:13])
+	s.board, s.id, s.chronicle = newBoard(s), strings.ToLower(rand.Text()[:13]), newChronicle(s, opts.Journal)
+	s.chronicle.start()
 	return s, nil
 }
 
@@ -310,6 +321,7 @@ func (s *Server) Drain() { s.drains.Store(true) }
 func (s *Server) Close() error {
 	s.stop()
 	s.board.close()
+	s.chronicle.wait()
 	s.background.close()
 	return errors.Join(s.mint.close(), s.reg.Close())
 }

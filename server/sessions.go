@@ -82,6 +82,7 @@ func (s *Server) session(c *call, g lessor.Grant) (*api.Session, error) {
 	}
 	c.event.Name, c.event.Holder, c.event.Token = rec.Key, rec.Owner, rec.Token
 	answer.LookedAt = &g.LookedAt
+	s.margins.granted(g, c.came)
 	for _, name := range slices.Sorted(maps.Keys(g.Lost)) {
 		loss := g.Lost[name]
 		if answer.Lost == nil {
@@ -174,6 +175,7 @@ func (s *Server) sessionRecord(c *call, id string) (store.Record, error) {
 }
 
 func (s *Server) renewSession(c *call) (any, error) {
+	c.came = s.clk.Now()
 	ttl, leases, err := s.sessionRenewal(c)
 	if err != nil {
 		return nil, err
@@ -200,6 +202,7 @@ func (s *Server) closeSession(c *call) (any, error) {
 	_, err = s.reg.Release(c.r.Context(), rec.Key, rec.Owner, rec.Token, "closed", c.proof())
 	if err == nil {
 		s.tally.over(rec.Key)
+		s.margins.over(rec.Key)
 	}
 	return nil, err
 }

@@ -31,6 +31,8 @@ const (
 	CodeSecret          Code = "wrong_secret"
 	CodeNotFound        Code = "not_found"
 	CodeNoRoute         Code = "no_such_route"
+	CodeNoJournal       Code = "no_journal"
+	CodeNoAnswer        Code = "journal_unavailable"
 	CodeMethod          Code = "method_not_allowed"
 	CodeHeld            Code = "held"
 	CodeOtherKind       Code = "other_kind"
@@ -68,6 +70,7 @@ var (
 	ErrReplaced        = errors.New("the same request was sent again, and has this one's place")
 	ErrRemoved         = errors.New("the request was taken out of the queue")
 	ErrTooMany         = errors.New("too many requests at a time")
+	ErrNoJournal       = errors.New("the server keeps no journal")
 	ErrUnavailable     = errors.New("the server can't answer now")
 )
 
@@ -88,6 +91,8 @@ var kinds = map[Code]struct {
 	CodeSecret:          {http.StatusForbidden, "the secret is not that of the term or session", ErrSecret},
 	CodeNotFound:        {http.StatusNotFound, "there is no such record", store.ErrNotFound},
 	CodeNoRoute:         {http.StatusNotFound, "there is nothing at this path", nil},
+	CodeNoJournal:       {http.StatusNotFound, "the server keeps no journal", ErrNoJournal},
+	CodeNoAnswer:        {http.StatusServiceUnavailable, "the journal can't be read now", ErrUnavailable},
 	CodeMethod:          {http.StatusMethodNotAllowed, "this path does not take this method", nil},
 	CodeHeld:            {http.StatusConflict, "somebody else holds the name", lease.ErrHeld},
 	CodeOtherKind:       {http.StatusConflict, "the name is in use as another kind", store.ErrKind},

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"time"
+
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
 )
@@ -24,6 +26,40 @@ type History struct {
 	Terms []Term `json:"terms"` // the present term first, then the last 8
 	// Turns are the last 8 turns of a job in which its command was begun, the last one first.
 	Turns []Turn `json:"turns,omitempty"`
+}
+
+// Journal is the answer to GET /v1/history.
+type Journal struct {
+	Spans []Span `json:"spans"`          // those without an end first, then those that ended last
+	Next  string `json:"next,omitempty"` // the parameter "after" of the next page, if there is one
+	// From is from when on the journal is complete: of what ended before, it may have nothing.
+	From time.Time `json:"from"`
+}
+
+// SpanKind is what a span is about.
+type SpanKind string
+
+// The kinds of spans.
+const (
+	SpanTerm    SpanKind = "term"
+	SpanShare   SpanKind = "share"
+	SpanExpired SpanKind = "expired"
+	SpanBroken  SpanKind = "broken"
+	SpanHanded  SpanKind = "handed over"
+	SpanPaused  SpanKind = "paused"
+	SpanWaiting SpanKind = "waiting"
+)
+
+// Span is what a name was for a time: a term of ownership, or a state that the server saw.
+type Span struct {
+	Name   string      `json:"name"`             // the name
+	Kind   SpanKind    `json:"kind"`             // what the span is about
+	Holder string      `json:"holder,omitempty"` // the id of the holder; of a pause, who paused; absent where nobody is meant
+	Token  fence.Token `json:"token,omitempty"`  // the fencing token of the term or the share; absent where there is none
+	From   time.Time   `json:"from"`             // when it began: of a term by the holder's wall clock, of a pause by the pauser's, else when the server saw it
+	Until  time.Time   `json:"until,omitzero"`   // when it ended, by the wall clock of who wrote or saw that; absent while it lasts
+	Ended  string      `json:"ended,omitempty"`  // why it ended, if that is known
+	Note   string      `json:"note,omitempty"`   // who intervened, and why
 }
 
 // Waiters is the answer to GET /v1/leases/{name}/waiters.

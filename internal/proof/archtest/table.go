@@ -226,9 +226,9 @@ var Table = []Row{
 			x, "github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml/v3", "github.com/prometheus/client_golang",
 			"github.com/aws", "go.etcd.io/etcd", "google.golang.org/grpc", "go.uber.org/zap", "github.com/hashicorp/consul/api",
 			"github.com/go-zookeeper/zk", "k8s.io", "github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9", "github.com/nats-io/nats.go",
-			"github.com/coreos/go-oidc/v3", "github.com/go-jose/go-jose/v4", "github.com/adhocore/gronx",
+			"github.com/coreos/go-oidc/v3", "github.com/go-jose/go-jose/v4", "github.com/adhocore/gronx", "modernc.org/sqlite",
 		},
-		Why: "flags, cron expressions, the tokens of issuers, completions, the configuration file, the terminal; and what engines' clients have beside their stores",
+		Why: "the journal, which is a file of the embedded store's database; flags, cron expressions, the tokens of issuers, completions, the configuration file, the terminal; and what engines' clients have beside their stores",
 	},
 
 	{Dir: "examples/...", Floor: Outer},

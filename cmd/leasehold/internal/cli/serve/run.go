@@ -18,6 +18,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/accept"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/journal"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/policy"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/systemd"
 	"github.com/leasehold/leasehold/internal/tlsfiles"
@@ -36,6 +37,8 @@ type lockServer struct {
 	policy  *policy.Policy             // nil if everybody may do everything
 	audit   *audit                     // nil for none
 	manager *systemd.Manager           // nil for none
+	journal *journal.Journal           // nil for none
+	passing string                     // the folder of a demo's journal; "" for none
 }
 
 // spareHeap is memory that is never touched, and so never the machine's. The collector of garbage,

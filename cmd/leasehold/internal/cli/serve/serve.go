@@ -33,6 +33,10 @@ type Options struct {
 	Check    bool
 	Demo     bool
 
+	journal     string
+	journalKeep time.Duration
+	journalRows int
+
 	rdlm      bool
 	strict    bool
 	rdlmAdmin string
@@ -95,6 +99,7 @@ func Flags(f *pflag.FlagSet, o *Options) {
 	f.StringVar(&o.ClientCA, "client-ca", "", "file with the authorities that sign clients' certificates: every client needs one")
 	f.StringVar(&o.Policy, "policy", "", "file that says who callers are, by token, certificate, JWT of an OpenID Connect issuer or Kubernetes service account, and what they may do; SIGHUP has it read again")
 	f.StringVar(&o.Audit, "audit", "", "file to append a line of JSON to for each change that was asked for; - for standard error")
+	journalFlags(f, o)
 	f.BoolVar(&o.rdlm, "rdlm", true, "speak RDLM's protocol, too")
 	f.BoolVar(&o.strict, "rdlm-strict", false, "with RDLM's own faults: 500 for some requests that aren't valid")
 	f.StringVar(&o.rdlmAdmin, "admin_userpass_file", "no", "who may use RDLM's /resources: yes for everybody, no, or a file of user:password lines")
@@ -140,6 +145,7 @@ func (a *app) serve(ctx context.Context, o Options) (err error) {
 	if s.audit != nil {
 		defer s.audit.close()
 	}
+	defer s.closeJournal()
 	if s.reloads() || s.manager != nil {
 		a.Hangup.Is(s.reload)
 	}
@@ -183,6 +189,7 @@ func (s *lockServer) complete() (err error) {
 		}
 		s.opts.OnEvent = s.audit.note
 	}
+	s.openJournal()
 	admin, err := rdlm.ParseAdmin(o.rdlmAdmin)
 	if err != nil {
 		return cli.Usage("--%w", err)
@@ -216,7 +223,7 @@ func (o Options) Validate() error {
 	case o.Check && o.ClientCA != "" && o.Policy == "" && o.Admin == "":
 		return cli.Usage("--healthcheck and --client-ca: a server that wants everybody's certificate can't be asked without one: give both of them --admin")
 	}
-	if err := o.validateReach(host); err != nil {
+	if err := errors.Join(o.validateReach(host), o.validateJournal()); err != nil {
 		return err
 	}
 	return o.validateLimits()

@@ -1,0 +1,94 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/api"
+)
+
+// SpanKind is what a [Span] is about.
+type SpanKind string
+
+// The kinds of spans.
+const (
+	SpanTerm    = SpanKind(api.SpanTerm)    // a term of ownership
+	SpanShare   = SpanKind(api.SpanShare)   // a share of a read/write lock or a semaphore
+	SpanExpired = SpanKind(api.SpanExpired) // the holder had shown no sign of life for its TTL
+	SpanBroken  = SpanKind(api.SpanBroken)  // an operator had ended the hold, and the holder hadn't let go
+	SpanHanded  = SpanKind(api.SpanHanded)  // the name was handed over, and not yet taken
+	SpanPaused  = SpanKind(api.SpanPaused)  // the election was paused
+	SpanWaiting = SpanKind(api.SpanWaiting) // requests waited at the server
+)
+
+// Span is what a name was for a time. The times of a term and the beginning of a pause are by the
+// wall clocks of their writers; the others are when the server saw it.
+type Span struct {
+	Name   string
+	Kind   SpanKind
+	Holder string      // the holder's id; of a pause, who paused
+	Token  fence.Token // of the term or the share; 0 where there is none
+	From   time.Time
+	Until  time.Time // zero while it lasts
+	Ended  string    // why it ended, if that is known
+	Note   string    // who intervened, and why
+}
+
+// JournalQuery says which spans [Client.Journal] yields.
+type JournalQuery struct {
+	Since, Until time.Time // spans that lasted at some time between; zero for no bound
+	Name         string    // of that name; "" for any
+	Prefix       string    // of names that begin so; only without a Name
+	Holder       string    // of that holder: its id, or what comes before the last slash of it; "" for any
+	// OnFrom, if set, is called with each answer of the server: from when on its journal is
+	// complete.
+	OnFrom func(time.Time)
+}
+
+// ErrNoJournal says that the server keeps no journal.
+var ErrNoJournal = api.ErrNoJournal
+
+// Journal yields what became of names, from the server's journal: spans without an end first, then
+// those that ended last. After an error the sequence ends. The error matches [ErrNoJournal] when the
+// server keeps none, and [ErrForbidden] when the caller may not read all the names that are asked
+// about.
+func (c *conn) Journal(ctx context.Context, q JournalQuery) iter.Seq2[Span, error] {
+	query := url.Values{"limit": {strconv.Itoa(listPage)}}
+	for name, text := range map[string]string{"name": q.Name, "prefix": q.Prefix, "holder": q.Holder, "since": stamp(q.Since), "until": stamp(q.Until)} {
+		if text != "" {
+			query.Set(name, text)
+		}
+	}
+	return func(yield func(Span, error) bool) {
+		for query.Del("after"); ; {
+			var page api.Journal
+			if err := c.read(ctx, "history", "/v1/history", query, &page); err != nil {
+				yield(Span{}, err)
+				return
+			}
+			if q.OnFrom != nil {
+				q.OnFrom(page.From)
+			}
+			for _, s := range page.Spans {
+				if !yield(Span{s.Name, SpanKind(s.Kind), s.Holder, s.Token, s.From, s.Until, s.Ended, s.Note}, nil) {
+					return
+				}
+			}
+			if page.Next == "" {
+				return
+			}
+			query.Set("after", page.Next)
+		}
+	}
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
