@@ -1,7 +1,6 @@
 package main
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/serve"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/setup"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/step"
-	"github.com/leasehold/leasehold/fence"
 )
 
 // setUp is the group of what is there before and beside all else.
@@ -59,12 +57,7 @@ func root(a *cli.App, args []string) *cobra.Command {
 			}
 			return unknownCommand(cmd, args)
 		},
-		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && named.MatchString(cmd.Use) {
-				a.About(fence.Sequencer{Name: args[0]})
-			}
-			return a.Configure(cmd)
-		},
+		PersistentPreRunE: a.Begin,
 	}
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
@@ -86,9 +79,6 @@ func root(a *cli.App, args []string) *cobra.Command {
 	root.SetCompletionCommandGroupID(setUp)
 	return root
 }
-
-// named matches the use of a command whose first argument is the name of a lease, or of a pool.
-var named = regexp.MustCompile(`^\S+ [(\[]?(NAME|POOL)\b`)
 
 // showVersion runs the command of that name.
 func showVersion(root *cobra.Command) error {
