@@ -67,3 +67,45 @@ func TestAGuardIsStartedBeforeTheRestIsInitialised(t *testing.T) {
 	}
 	t.Logf("a guard has %d KiB of its own, and initialises %d packages", own>>10, strings.Count(trace.String(), "init "))
 }
+
+// A run on a file begins, and ends, before the clients of servers are initialised; what is anything else is left to main.
+func TestARunOnAFileIsEarly(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := []string{
+		"k8s.io/client-go/kubernetes/scheme", "github.com/aws/aws-sdk-go-v2/service/dynamodb", "github.com/prometheus/client_golang/prometheus",
+		"google.golang.org/grpc", "github.com/leasehold/leasehold/store/open",
+	}
+	dir := t.TempDir()
+	for _, c := range []struct {
+		what  string
+		early bool
+		code  int
+		args  []string
+	}{
+		{"a file", true, 0, []string{"run", "--store", "file:" + dir + "/a.db", "job", "--", "true"}},
+		{"the default store", true, 3, []string{"run", "job", "--", "sh", "-c", "exit 3"}},
+		{"help", false, 0, []string{"run", "--help"}},
+		{"a flag that isn't one", false, 64, []string{"run", "--no-such-flag", "job", "--", "true"}},
+		{"no command", false, 64, []string{"run", "job"}},
+		{"another store", false, 0, []string{"run", "--store", "memory:", "job", "--", "true"}},
+		{"a file that is none", false, 64, []string{"run", "--store", "file:", "job", "--", "true"}},
+		{"another command", false, 0, []string{"list"}},
+	} {
+		cmd := exec.CommandContext(t.Context(), self)
+		cmd.Args = append([]string{"leasehold"}, c.args...)
+		trace := new(strings.Builder)
+		cmd.Env, cmd.Stderr = []string{"GODEBUG=inittrace=1", "HOME=" + dir, "PATH=" + os.Getenv("PATH")}, trace
+		if err := cmd.Run(); cmd.ProcessState.ExitCode() != c.code {
+			t.Errorf("%s: %v: want exit code %d", c.what, err, c.code)
+		}
+		for _, l := range late {
+			if strings.Contains(trace.String(), "init "+l+" ") == c.early {
+				t.Errorf("%s: %s is initialised: %v", c.what, l, !c.early)
+			}
+		}
+		t.Logf("%s: %d packages", c.what, strings.Count(trace.String(), "init "))
+	}
+}

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"regexp"
-	"slices"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
@@ -20,7 +16,6 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/setup"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/step"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/topics"
-	"github.com/leasehold/leasehold/fence"
 )
 
 // setUp is the group of what is there before and beside all else.
@@ -60,16 +55,7 @@ func root(a *cli.App, args []string) *cobra.Command {
 			}
 			return unknownCommand(cmd, args)
 		},
-		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && named.MatchString(cmd.Use) {
-				a.About(fence.Sequencer{Name: args[0]})
-			}
-			err := a.Configure(cmd)
-			if err == nil && !strings.HasPrefix(cmd.Name(), "__") { // else a shell completes a line
-				a.HintTypos()
-			}
-			return err
-		},
+		PersistentPreRunE: a.Begin,
 	}
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
@@ -92,9 +78,6 @@ func root(a *cli.App, args []string) *cobra.Command {
 	root.SetCompletionCommandGroupID(setUp)
 	return root
 }
-
-// named matches the use of a command whose first argument is the name of a lease, or of a pool.
-var named = regexp.MustCompile(`^\S+ [(\[]?(NAME|POOL)\b`)
 
 // showVersion runs the command of that name.
 func showVersion(root *cobra.Command) error {

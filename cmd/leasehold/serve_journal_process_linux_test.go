@@ -29,7 +29,10 @@ func TestServeJournal(t *testing.T) {
 	if code, text := s.ask(http.MethodPost, "/v1/leases/ci%2Fa", `{"holder": "web1", "ttl": 600}`, ""); code != http.StatusCreated {
 		t.Fatal(code, text)
 	}
-	eventually(t, "it is noted", func() bool { _, text := s.ask(http.MethodGet, "/v1/history?prefix=ci/", "", ""); return strings.Contains(text, `"holder":"web1/`) })
+	eventually(t, "it is noted", func() bool {
+		_, text := s.ask(http.MethodGet, "/v1/history?prefix=ci/", "", "")
+		return strings.Contains(text, `"holder":"web1/`)
+	})
 	s.signal(syscall.SIGKILL)
 	_ = s.code()
 	p.must("run", "job", "--", "true") // while no server runs

@@ -5,12 +5,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/leasehold/leasehold/internal/fileurl"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -30,7 +30,7 @@ func Schemes() []Scheme {
 	return append([]Scheme{
 		{
 			Name: "file", Form: "file:PATH", Doc: "one file, shared by all processes of this machine",
-			parse: parseFile, open: openFile,
+			parse: fileurl.Parse, open: openFile,
 		},
 		{
 			Name: "memory", Form: "memory:", Doc: "in this process only, gone with it: for trials",
@@ -127,8 +127,8 @@ func (u URL) Dir() string {
 	if u.Scheme.Name != "file" {
 		return ""
 	}
-	path, _, _ := splitFile(u.Rest)
-	return filepath.Dir(path)
+	t, _ := fileurl.Read(u.Rest) // checked
+	return filepath.Dir(t.Path)
 }
 
 func nothing(rest string) (string, error) {
@@ -140,32 +140,14 @@ func nothing(rest string) (string, error) {
 
 // StateDir returns Leasehold's folder in the user's state directory. It returns an error if there
 // is no home directory.
-func StateDir() (string, error) { return stateDir(runtime.GOOS) }
+func StateDir() (string, error) { return fileurl.StateDir(runtime.GOOS) }
 
 // Default returns the URL of the store in the user's state directory. It returns an error if there
 // is no home directory.
 func Default() (string, error) {
-	dir, err := StateDir()
-	if err != nil {
-		return "", fmt.Errorf("no place for the default store (%w): name one with --store file:PATH", err)
-	}
-	return "file:" + filepath.Join(dir, "leases.db"), nil
-}
-
-func stateDir(goos string) (string, error) {
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) && goos != "windows" {
-		return filepath.Join(dir, "leasehold"), nil
-	}
-	if goos == "windows" {
-		dir, err := os.UserCacheDir() // %LocalAppData%
-		return filepath.Join(dir, "leasehold"), err
-	}
-	home, err := os.UserHomeDir()
+	path, err := fileurl.Default()
 	if err != nil {
 		return "", err
 	}
-	if goos == "darwin" {
-		return filepath.Join(home, "Library", "Application Support", "leasehold"), nil
-	}
-	return filepath.Join(home, ".local", "state", "leasehold"), nil
+	return "file:" + path, nil
 }

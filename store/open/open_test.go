@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/leasehold/leasehold/internal/fileurl"
 )
 
 func TestParse(t *testing.T) {
@@ -64,16 +66,16 @@ func TestStateDir(t *testing.T) {
 		"linux":  "/home/ada/.local/state/leasehold",
 		"darwin": "/home/ada/Library/Application Support/leasehold",
 	} {
-		if got, err := stateDir(goos); err != nil || got != want {
+		if got, err := fileurl.StateDir(goos); err != nil || got != want {
 			t.Errorf("%s: %s, %v", goos, got, err)
 		}
 	}
 	t.Setenv("XDG_STATE_HOME", "/state")
-	if got, err := stateDir("linux"); err != nil || got != "/state/leasehold" {
+	if got, err := fileurl.StateDir("linux"); err != nil || got != "/state/leasehold" {
 		t.Errorf("%s, %v", got, err)
 	}
 	t.Setenv("XDG_STATE_HOME", "relative") // the specification says to ignore it
-	if got, _ := stateDir("linux"); got != "/home/ada/.local/state/leasehold" {
+	if got, _ := fileurl.StateDir("linux"); got != "/home/ada/.local/state/leasehold" {
 		t.Error(got)
 	}
 	t.Setenv("HOME", "")

@@ -55,6 +55,7 @@ var Table = []Row{
 		Dir: "internal/httpwrite", Floor: F0, Only: []string{"std"},
 		Why: "what reads and what writes is one rule, for the fence of handlers and for the gate",
 	},
+	{Dir: "internal/fileurl", Floor: F0, Only: []string{"std"}, Why: "the command reads a URL before any engine is initialised"},
 	{Dir: "store", Floor: F0, May: []string{"fence"}, Why: "a record carries a token"},
 	{
 		Dir: "store/driver", Floor: F0, Only: []string{"std", "fence", "store"}, May: []string{"fence", "store"},

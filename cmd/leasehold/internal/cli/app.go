@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -23,7 +24,6 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/open"
 )
 
 // App is one call of the program.
@@ -44,10 +44,18 @@ func New() *App {
 
 // Execute runs the command of root that args name and returns the exit code.
 func (a *App) Execute(root *cobra.Command, args []string) int {
+	return a.ExecuteIf(root, args, func() bool { return true })
+}
+
+// ExecuteIf is Execute that says nothing, and returns [NotBegun], if begun returns false in the end.
+func (a *App) ExecuteIf(root *cobra.Command, args []string, begun func() bool) int {
 	ctx, stop := interruptible(context.Background(), &a.Hangup)
 	defer stop()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if !begun() {
+		return NotBegun
+	}
 	if sig := new(SignalError); errors.As(err, &sig) || errors.As(context.Cause(ctx), &sig) && errors.Is(err, context.Canceled) {
 		return ExitSignal + int(sig.sig)
 	}
@@ -64,6 +72,21 @@ func (a *App) Execute(root *cobra.Command, args []string) int {
 	return own.Code
 }
 
+// named matches the use of a command whose first argument is the name of a lease, or of a pool.
+var named = regexp.MustCompile(`^\S+ [(\[]?(NAME|POOL)\b`)
+
+// Begin is what each command begins with, for cobra.
+func (a *App) Begin(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 && named.MatchString(cmd.Use) {
+		a.About(fence.Sequencer{Name: args[0]})
+	}
+	err := a.Configure(cmd)
+	if err == nil && !strings.HasPrefix(cmd.Name(), "__") { // else a shell completes a line
+		a.HintTypos()
+	}
+	return err
+}
+
 // Configure finds out what each setting is, for the command that is about to run.
 func (a *App) Configure(cmd *cobra.Command) error {
 	in := config.Input{Flags: map[string]string{}, Env: os.LookupEnv}
@@ -77,14 +100,17 @@ func (a *App) Configure(cmd *cobra.Command) error {
 	return nil
 }
 
+// NotBegun is no exit code: the command was not begun.
+const NotBegun = -1
+
 // StoreURL returns the store that is set, and whether that is the default one.
-func (a *App) StoreURL() (url open.URL, standard bool, err error) {
+func (a *App) StoreURL() (url StoreURL, standard bool, err error) {
 	v := a.Values.Find("store")
 	if v.Text == "" {
-		_, err := open.Default()
-		return open.URL{}, true, err
+		_, err := defaultStore()
+		return StoreURL{}, true, err
 	}
-	url, err = open.Parse(v.Text)
+	url, err = ParseStore(v.Text)
 	return url, v.Source.Kind == config.Default, err
 }
 
@@ -108,7 +134,7 @@ func (a *App) openFor(ctx context.Context, create bool) (store.Store, error) {
 	if standard {
 		a.hintHome()
 	}
-	return url.Open(ctx, open.Options{CreateDir: standard, MustExist: !create && !standard, Log: a.LogTo(a.Err)})
+	return engines.Open(ctx, url, OpenOptions{MakeDir: standard, MustExist: !create && !standard, Log: a.LogTo(a.Err)})
 }
 
 // The pauses between two attempts to open a store that doesn't answer: from the first one on they
@@ -128,7 +154,7 @@ func (a *App) OpenAgain(ctx context.Context, say func(format string, args ...any
 	told := ""
 	for pause := openPauseMin; ; pause = min(2*pause, openPauseMax) {
 		st, err := a.openFor(ctx, true)
-		if err == nil || ctx.Err() != nil || !open.Unreachable(err) {
+		if err == nil || ctx.Err() != nil || !engines.Unreachable(err) {
 			return st, err
 		}
 		if news := OneLine(err); news != told {
@@ -253,7 +279,7 @@ const (
 
 // Slow returns what is said when opening the store takes long.
 func (a *App) Slow() string {
-	if url, _, err := a.StoreURL(); err == nil && url.Scheme.Name != "file" {
+	if url, _, err := a.StoreURL(); err == nil && url.Scheme != scheme {
 		return SlowServer
 	}
 	return SlowStore

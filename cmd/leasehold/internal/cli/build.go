@@ -3,8 +3,6 @@ package cli
 import (
 	"runtime"
 	"runtime/debug"
-
-	"github.com/leasehold/leasehold/store/open"
 )
 
 // What the linker writes where a package is made (-X): the version that it is of, the commit, and the
@@ -33,9 +31,7 @@ type Build struct {
 // ReadBuild returns the version of this program.
 func ReadBuild() Build {
 	v := Build{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	for _, s := range open.Schemes() {
-		v.Stores = append(v.Stores, s.Name)
-	}
+	v.Stores = engines.Schemes()
 	if version != "" {
 		v.Version, v.Revision, v.Built = version, revision, revisionTime
 		return v

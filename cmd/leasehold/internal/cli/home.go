@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-
-	"github.com/leasehold/leasehold/store/open"
 )
 
 // otherHome says why the default store may not be the one that the person at the keyboard means;
 // "" if nothing speaks for that. The default store is in the home of a user, so sudo changes it.
 func otherHome() string {
-	url, err := open.Default()
+	url, err := defaultStore()
 	if err != nil {
 		return ""
 	}

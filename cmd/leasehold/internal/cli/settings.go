@@ -25,12 +25,12 @@ import (
 // Settings are what can be set by flag, environment and file. Each flag is offered by the commands
 // that it concerns.
 func Settings() []config.Setting {
-	url, err := open.Default()
+	url, err := defaultStore()
 	if err != nil {
 		url = "" // told when it is needed
 	}
 	return []config.Setting{
-		{Name: "store", Default: url, Check: func(v string) error { _, err := open.Parse(v); return err }},
+		{Name: "store", Default: url, Check: func(v string) error { _, err := ParseStore(v); return err }},
 		{Name: "ttl", Default: supervise.DefaultTTL.String(), Check: checkTTL},
 		{Name: "kill-after", Check: checkDuration},
 		{Name: "contain", Default: string(supervise.ContainAuto), Check: checkContain},

@@ -3,10 +3,11 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
+	"github.com/leasehold/leasehold/internal/fileurl"
 	"github.com/leasehold/leasehold/lease/sightings"
-	"github.com/leasehold/leasehold/store/open"
 )
 
 // Sightings returns what earlier runs of this program on this machine have seen of names in the
@@ -29,6 +30,6 @@ func sightingsDir() (string, error) {
 	if filepath.IsAbs(dir) {
 		return filepath.Join(dir, "leasehold", "sightings"), nil
 	}
-	dir, err := open.StateDir()
+	dir, err := fileurl.StateDir(runtime.GOOS)
 	return filepath.Join(dir, "sightings"), err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/engines"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/kubevents"
 	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/store"
@@ -36,7 +37,7 @@ func (s *standIn) storeURL(cfg admiral.Config) (open.URL, error) {
 	if cfg.Store != "" {
 		return open.Parse(cfg.Store)
 	}
-	url, _, err := s.a.StoreURL()
+	url, _, err := engines.URL(s.a.App)
 	return url, err
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/hold"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/engines"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/kubevents"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/podlabel"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
@@ -243,7 +244,7 @@ func shell(text string) []string { return []string{"/bin/sh", "sh", "-c", text} 
 
 // run is a candidate, again after each active command that has ended by itself.
 func (e *elector) run(ctx context.Context, st store.Store) (err error) {
-	if url, _, err := e.a.StoreURL(); err == nil {
+	if url, _, err := engines.URL(e.a.App); err == nil {
 		e.events = kubevents.New(url, st, e.a.Clock, func(text string) { e.words.Warn("%s: %s", e.name, text) })
 		defer e.events.Close() // when the name is given back
 	}

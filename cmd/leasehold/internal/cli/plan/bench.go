@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/engines"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -71,7 +72,7 @@ func (a *app) benchCommand() *cobra.Command {
 
 func (a *app) bench(ctx context.Context, st store.Store, callers []int, length time.Duration) ([]result, error) {
 	var results []result
-	url, _, err := a.StoreURL()
+	url, _, err := engines.URL(a.App)
 	if err != nil {
 		return nil, err
 	}

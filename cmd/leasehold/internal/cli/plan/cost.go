@@ -95,7 +95,7 @@ func (a *app) cost(setup dynamodb.Setup, e dynamodb.Estimate) error {
 // session for each replica, all but one of which wait, and look at nothing.
 func (a *app) electionDollars(p plan.Plan) (dollars float64, priced bool, err error) {
 	url, _, err := a.StoreURL()
-	if err != nil || url.Scheme.Name != "dynamodb" {
+	if err != nil || url.Scheme != "dynamodb" {
 		return 0, false, nil // what the store is matters for the price only
 	}
 	n, t := p.Input.Replicas, p.Input.Timing

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/engines"
 	"github.com/leasehold/leasehold/store/dynamodb"
 	"github.com/leasehold/leasehold/store/open"
 )
@@ -50,7 +51,7 @@ func (a *app) initDynamoDBCommand() *cobra.Command {
 
 // dynamoDBURL returns the store that is set, which has to be a table.
 func (a *app) dynamoDBURL() (open.URL, error) {
-	url, standard, err := a.StoreURL()
+	url, standard, err := engines.URL(a.App)
 	if err == nil && standard {
 		err = errors.New("no table: name it with --store 'dynamodb://TABLE?region=REGION'")
 	}

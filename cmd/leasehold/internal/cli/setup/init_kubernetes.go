@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/engines"
 	"github.com/leasehold/leasehold/store/kubernetes"
 )
 
@@ -38,7 +39,7 @@ func (a *app) initKubernetesCommand() *cobra.Command {
 		Args: cli.Want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.Values.Find("store").Source.Kind != config.Default {
-				url, _, err := a.StoreURL()
+				url, _, err := engines.URL(a.App)
 				if err == nil {
 					namespace, err = url.KubernetesNamespace(namespace)
 				}

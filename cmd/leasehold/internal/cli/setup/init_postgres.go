@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/engines"
 	"github.com/leasehold/leasehold/store/open"
 	"github.com/leasehold/leasehold/store/postgres"
 )
@@ -38,7 +39,7 @@ func (a *app) initPostgresCommand() *cobra.Command {
 func (a *app) printPostgres(grant string) error {
 	table := postgres.DefaultTable
 	if a.Values.Find("store").Source.Kind != config.Default {
-		url, _, err := a.StoreURL()
+		url, _, err := engines.URL(a.App)
 		if err == nil {
 			table, err = url.PostgresTable()
 		}
@@ -60,7 +61,7 @@ func (a *app) printPostgres(grant string) error {
 }
 
 func (a *app) makePostgres(cmd *cobra.Command, grant string) error {
-	url, standard, err := a.StoreURL()
+	url, standard, err := engines.URL(a.App)
 	if err == nil && standard {
 		err = errors.New("no database: name it with --store postgres://HOST/DATABASE")
 	}

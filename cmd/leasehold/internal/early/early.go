@@ -1,0 +1,52 @@
+// Package early runs `leasehold run` on a store in a file before the rest of the program is
+// initialised, which costs more than such a run does. Packages are initialised in the order of their
+// import paths, each once those that it imports are. So this package must not reach the clients of
+// servers: a test looks at what it imports.
+//
+// It is the same code as without it. Where a call is anything else than a correct `run` on a file,
+// nothing is done or said here, and main begins anew.
+package early
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/run"
+)
+
+func init() {
+	if len(os.Args) < 2 || os.Args[1] != "run" {
+		return
+	}
+	// The goroutine that initialises packages is bound to its thread: each wait would switch threads.
+	code := make(chan int)
+	go func() { code <- try(os.Args[1:]) }()
+	if code := <-code; code != cli.NotBegun {
+		os.Exit(code)
+	}
+}
+
+// try returns the exit code of a run, or [cli.NotBegun].
+func try(args []string) int {
+	a := cli.New()
+	begun := false
+	root := &cobra.Command{Use: "leasehold", SilenceErrors: true, SilenceUsage: true, PersistentPreRunE: a.Begin}
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	root.SetHelpFunc(func(*cobra.Command, []string) {}) // main has it
+	for _, name := range cli.Everywhere {
+		a.Flag(root.PersistentFlags(), name)
+	}
+	for _, cmd := range run.Commands(a) {
+		f := cmd.RunE
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			begun = true
+			return f(cmd, args)
+		}
+		root.AddCommand(cmd)
+	}
+	return a.ExecuteIf(root, args, func() bool { return begun })
+}
