@@ -67,6 +67,7 @@ examples: ## run every example
 	go run ./examples/fencing-http
 	go run ./examples/fencing-grpc
 	go run ./examples/fencing-sql
+	go run ./examples/multicluster
 
 tidy: ## tidy every module
 	scripts/tidy

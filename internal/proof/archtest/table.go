@@ -244,6 +244,10 @@ var Table = []Row{
 		Why: "what it moves over",
 	},
 	{
+		Dir: "examples/multicluster", Floor: Outer, Libs: []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "go.etcd.io/etcd"},
+		Why: "its controller writes to API servers, and the lease is in etcd",
+	},
+	{
 		Dir: "examples/fencing-grpc", Floor: Outer, Libs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
 		Why: "its service and its client",
 	},

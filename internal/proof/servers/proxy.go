@@ -13,7 +13,7 @@ import (
 type Network struct {
 	Addr string // where clients connect to: the host and port of the proxy
 
-	tb      testing.TB
+	failed  func(format string, args ...any)
 	target  string
 	port    port
 	running sync.WaitGroup // every goroutine
@@ -33,16 +33,26 @@ type Network struct {
 // Proxy starts a proxy in front of an address. It ends with the test.
 func Proxy(t testing.TB, target string) *Network {
 	t.Helper()
-	p, err := reserve()
+	n, err := Through(target, t.Errorf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &Network{
-		Addr: p.addr(), tb: t, target: target, port: p, changed: make(chan struct{}), links: map[*link]bool{},
-	}
 	t.Cleanup(n.Close)
-	n.change(n.listen)
 	return n
+}
+
+// Through is [Proxy] for what is no test; the caller closes it. failed is called when it can't
+// listen again.
+func Through(target string, failed func(format string, args ...any)) (*Network, error) {
+	p, err := reserve()
+	if err != nil {
+		return nil, err
+	}
+	n := &Network{
+		Addr: p.addr(), failed: failed, target: target, port: p, changed: make(chan struct{}), links: map[*link]bool{},
+	}
+	n.change(n.listen)
+	return n, nil
 }
 
 // Cut lets nothing through any more, in either direction, and says nothing: connections stay open
@@ -130,7 +140,7 @@ func (n *Network) listen() {
 	}
 	listener, err := net.Listen("tcp", n.Addr)
 	if err != nil {
-		n.tb.Errorf("the proxy can't listen: %v", err)
+		n.failed("the proxy can't listen: %v", err)
 		return
 	}
 	n.listener = listener

@@ -11,10 +11,9 @@ import (
 
 // Wrong is a write that a side accepted though another instance, or none, was active.
 type Wrong struct {
-	Pod  string  `json:"pod"`
-	At   float64 `json:"at_seconds"` // when the probe was sent, from the beginning of the drill
-	Why  string  `json:"why"`
-	step string
+	Pod string  `json:"pod"`
+	At  float64 `json:"at_seconds"` // when the probe was sent, from the beginning of the drill
+	Why string  `json:"why"`
 }
 
 // verdict is what all accepted writes come to.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"strings"
 	"time"
 
@@ -68,7 +69,7 @@ func (d *Drill) stepLasts(name string) time.Duration {
 	s := stepOf(name)
 	lasts := s.outage(d.Operator.Config) + d.Operator.Config.WaitTime + d.Looks + 10*time.Second
 	if s.fault {
-		lasts += d.Operator.Config.TTL()
+		lasts += d.Operator.Config.TTL() + d.Operator.Config.WaitTime
 	}
 	return lasts
 }
@@ -205,6 +206,10 @@ func (r *run) switchover(ctx context.Context, p pair, res *Result) error {
 // wrong side.
 func (r *run) faulty(ctx context.Context, p pair, res *Result) error {
 	f := r.d.Faults[res.Step]
+	// How long a takeover takes depends on when the last renewal was: meet any moment between two.
+	if err := clock.Sleep(ctx, r.d.Clock, mathrand.N(r.d.Operator.Config.WaitTime)); err != nil {
+		return err
+	}
 	r.undo.add(change{
 		what: fmt.Sprintf("%s of %s", res.Step, p.active.Pod), by: f.Back,
 		do: func(ctx context.Context) error { return f.Undo(ctx, res.Step, p.active) },

@@ -3,6 +3,7 @@ package interop
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,8 @@ func seconds(t testing.TB, text string) int64 {
 type section struct {
 	mu     sync.Mutex
 	inside map[string]func() bool // who, and whether its lease is valid still
+	last   string                 // who was inside
+	over   map[string]int         // how often the lease went over from the other side, by who got it
 }
 
 // enter is in the section for a moment, and fails the test if somebody else is whose lease is valid.
@@ -41,6 +44,13 @@ func (s *section) enter(t testing.TB, who string, valid func() bool) {
 	if s.inside == nil {
 		s.inside = map[string]func() bool{}
 	}
+	if s.over == nil {
+		s.over = map[string]int{}
+	}
+	if s.last != who && s.last != "" {
+		s.over[who]++
+	}
+	s.last = who
 	id := fmt.Sprintf("%s (%p)", who, &valid)
 	s.inside[id] = valid
 	s.mu.Unlock()
@@ -50,17 +60,33 @@ func (s *section) enter(t testing.TB, who string, valid func() bool) {
 	s.mu.Unlock()
 }
 
-// bothContend: two of ours and two of theirs want one lease, as fast as they can. Never are two inside.
+// overs returns how often the lease went over to who from the other side.
+func (s *section) overs(who string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over[who]
+}
+
+const us, them = "Leasehold", "the neighbour"
+
+// handOvers is how often a lease has to go over to the other side, each way, for the proof at length.
+const handOvers = "LEASEHOLD_HANDOVERS"
+
+// bothContend: two of ours and two of theirs want one lease, as fast as they can. Never are two inside. With
+// LEASEHOLD_HANDOVERS=100 the lease goes over to the other side that often, each way.
 func bothContend(t testing.TB, n neighbourhood) {
 	const (
 		turns = 10                     // of each side at least
 		rest  = 100 * time.Millisecond // after a turn, for those who read before they write
 		pause = 5 * time.Millisecond
 	)
+	overs, _ := strconv.Atoi(os.Getenv(handOvers)) // 0 where it isn't set
 	w := n.world(t)
 	var section section
 	var ours, theirs atomic.Int32
-	enough := func() bool { return t.Failed() || ours.Load() >= turns && theirs.Load() >= turns }
+	enough := func() bool {
+		return t.Failed() || ours.Load() >= turns && theirs.Load() >= turns && section.overs(us) >= overs && section.overs(them) >= overs
+	}
 	deadline := time.Now().Add(5 * time.Minute)
 	done := make(chan struct{}, 4)
 	for range 2 {
@@ -71,7 +97,7 @@ func bothContend(t testing.TB, n neighbourhood) {
 				l, err := m.TryAcquire(t.Context(), "job")
 				switch {
 				case err == nil:
-					section.enter(t, "Leasehold", func() bool { return l.Check() == nil })
+					section.enter(t, us, func() bool { return l.Check() == nil })
 					ours.Add(1)
 					if err := l.Release(t.Context()); err != nil {
 						t.Logf("release: %v", err) // a store that is slow; the lease expires
@@ -90,7 +116,7 @@ func bothContend(t testing.TB, n neighbourhood) {
 			defer func() { done <- struct{}{} }()
 			for !enough() && time.Now().Before(deadline) {
 				if they.acquire("job") {
-					section.enter(t, "the neighbour", func() bool { return true })
+					section.enter(t, them, func() bool { return true })
 					theirs.Add(1)
 					they.release()
 					time.Sleep(rest)
@@ -103,9 +129,10 @@ func bothContend(t testing.TB, n neighbourhood) {
 		<-done
 	}
 	if !enough() {
-		t.Errorf("%d turns of ours and %d of theirs, want %d of each", ours.Load(), theirs.Load(), turns)
+		t.Errorf("%d turns of ours and %d of theirs, want %d of each; %d and %d hand-overs, want %d", ours.Load(), theirs.Load(), turns,
+			section.overs(us), section.overs(them), overs)
 	}
-	t.Logf("%d turns of ours, %d of theirs", ours.Load(), theirs.Load())
+	t.Logf("%d turns of ours, %d of theirs; hand-overs to us: %d, to them: %d", ours.Load(), theirs.Load(), section.overs(us), section.overs(them))
 }
 
 // theyKeepAttributes: what a neighbour keeps in its row beside the lease is there after our terms.

@@ -126,6 +126,22 @@ func (a *app) drill(ctx context.Context, o drillOptions) error {
 
 // fill settles what the flags say, and refuses what makes no drill.
 func (o drillOptions) fill(d *drill.Drill, a *app) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if err := o.fillWindow(d); err != nil {
+		return err
+	}
+	if err := o.fillFaults(d, a); err != nil {
+		return err
+	}
+	if err := o.fillProbes(d); err != nil {
+		return err
+	}
+	return o.fillSteps(d)
+}
+
+func (o drillOptions) check() error {
 	switch {
 	case o.runs < 1 || o.runs > maxRuns:
 		return cli.Usage("--runs %d: want 1 to %d", o.runs, maxRuns)
@@ -135,16 +151,19 @@ func (o drillOptions) fill(d *drill.Drill, a *app) error {
 		return cli.Usage("--command-limit %v: want a duration above 0", o.limit)
 	case o.tz != "" && o.window == "":
 		return cli.Usage("--tz: it belongs to --window FROM-TO")
-	case o.window == "" && !o.force && !o.dry && !o.rehearse:
-		return cli.Usage("--window is missing: the time of day in which a drill may hit users, such as 02:00-04:00; --force makes it now")
 	case o.rehearse && (o.probe != "" || len(o.sides) > 0):
 		return cli.Usage("--probe and --side: --rehearse has instances, and probes, of its own: leave them out")
-	case !o.rehearse && o.probe == "" && len(o.sides) == 0:
+	case o.rehearse || o.dry && (o.probe != "" || len(o.sides) > 0):
+		return nil
+	case o.window == "" && !o.force && !o.dry:
+		return cli.Usage("--window is missing: the time of day in which a drill may hit users, such as 02:00-04:00; --force makes it now")
+	case o.probe == "" && len(o.sides) == 0:
 		return cli.Usage("--probe or --side is missing: a URL or a command that tells whether a write is accepted; or --rehearse")
 	}
-	if err := o.fillWindow(d); err != nil {
-		return err
-	}
+	return nil
+}
+
+func (o drillOptions) fillFaults(d *drill.Drill, a *app) error {
 	for step, c := range o.commands {
 		switch {
 		case c[0] == "" && c[1] == "":
@@ -158,22 +177,27 @@ func (o drillOptions) fill(d *drill.Drill, a *app) error {
 			d.Faults[step] = drill.ShellFault(c[0], c[1], func(text string) { a.Say("%s", text) })
 		}
 	}
-	if err := o.fillProbes(d); err != nil {
-		return err
+	return nil
+}
+
+// fillSteps takes all steps that can be made, unless steps are named.
+func (o drillOptions) fillSteps(d *drill.Drill) error {
+	able := func(name string) bool {
+		_, given := d.Faults[name]
+		return o.rehearse || given || o.commands[name] == nil
 	}
 	if len(d.Steps) == 0 {
 		for _, name := range drill.Steps() {
-			_, able := d.Faults[name]
-			if planned := name == drill.Switchover || name == drill.Back; planned || able || o.rehearse {
+			if able(name) && (name != drill.Hold || o.rehearse) {
 				d.Steps = append(d.Steps, name)
 			}
 		}
 	}
 	for _, name := range d.Steps {
-		if !slices.Contains(drill.Steps(), name) {
+		switch {
+		case !slices.Contains(drill.Steps(), name):
 			return cli.Usage("--steps: there is no step %q: the steps are %s", name, strings.Join(drill.Steps(), ", "))
-		}
-		if _, able := d.Faults[name]; !able && o.commands[name] != nil && !o.rehearse {
+		case !able(name):
 			return cli.Usage("--steps: %s needs the commands that make the fault and undo it", name)
 		}
 	}
