@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -405,5 +407,43 @@ func TestEarly(t *testing.T) {
 		if !errors.Is(err, admiral.ErrReadOnly) || !strings.HasSuffix(err.Error(), "read-only: the lease was not renewed in time") {
 			t.Errorf("it is read-only for another reason: %v", err)
 		}
+	})
+}
+
+// TestRollCallsDontDisturbSwitchovers: while others look all the time, as `standby status --watch` does, each switchover is carried out,
+// since a roll call waits for it.
+func TestRollCallsDontDisturbSwitchovers(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		a := w.ours("a", admiral.Options{})
+		a.activeSoon(time.Second)
+		w.ours("b", admiral.Options{})
+		time.Sleep(time.Minute)
+		ctx, stop := context.WithCancel(t.Context())
+		var looking sync.WaitGroup
+		var seen atomic.Int64
+		for range 3 {
+			looking.Go(func() {
+				for ctx.Err() == nil {
+					if all, err := w.operator().RollCall(ctx, 3*time.Second); err == nil && len(all) == 2 {
+						seen.Add(1)
+					}
+				}
+			})
+		}
+		const rounds = 10
+		for i := range rounds {
+			for _, to := range []string{"b", "a"} {
+				if _, err := w.operator().Switchover(t.Context(), to, time.Minute); err != nil {
+					t.Errorf("round %d, to %s: %v", i, to, err)
+				}
+				time.Sleep(7 * time.Second)
+			}
+		}
+		stop()
+		looking.Wait()
+		if seen.Load() == 0 {
+			t.Error("nobody has seen both instances")
+		}
+		w.neverTwo()
 	})
 }

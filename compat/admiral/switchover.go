@@ -13,7 +13,8 @@ import (
 )
 
 // RollCall asks all instances to answer, and returns those that did within wait. It writes the
-// control record of the lease, and so does each instance that answers.
+// control record of the lease, and so does each instance that answers. While another operator asks,
+// it waits first, for wait at most.
 func (o Operator) RollCall(ctx context.Context, wait time.Duration) ([]Instance, error) {
 	var all []Instance
 	err := o.ask(ctx, call{}, wait, func(c call) bool {
@@ -26,6 +27,27 @@ func (o Operator) RollCall(ctx context.Context, wait time.Duration) ([]Instance,
 	return all, err
 }
 
+// room returns the control record to write a call into. A roll call must not take the place of another
+// operator's order to switch over: it waits until nobody asks, for wait at most. A call that was left
+// behind is replaced then.
+func (o Operator) room(ctx context.Context, c call, wait time.Duration) (store.Record, error) {
+	limited, cancel := clock.WithTimeout(ctx, o.clk(), wait)
+	defer cancel()
+	rec, err := store.Load(ctx, o.Store, controlPrefix+o.Config.LeaseName)
+	for err == nil && c.To == "" && heard(rec).ID != "" {
+		next, waitErr := store.Wait(limited, o.Store, rec.Key, rec.Version)
+		switch {
+		case waitErr == nil:
+			rec = next
+		case ctx.Err() == nil && limited.Err() != nil:
+			return rec, nil
+		default:
+			err = waitErr
+		}
+	}
+	return rec, err
+}
+
 var errNoAnswer = errors.New("no answer")
 
 // ask writes a call and looks at the answers until enough says that they are, or for wait at most;
@@ -33,12 +55,14 @@ var errNoAnswer = errors.New("no answer")
 func (o Operator) ask(ctx context.Context, c call, wait time.Duration, enough func(call) bool) error {
 	c.ID, c.By = rand.Text(), o.By
 	key := controlPrefix + o.Config.LeaseName
-	rec, err := store.Load(ctx, o.Store, key)
+	rec, err := o.room(ctx, c, wait)
 	for asked := false; err == nil && !asked; {
 		var conflict *store.ConflictError
 		rec, err = say(ctx, o.Store, rec, c)
 		if asked = err == nil; errors.As(err, &conflict) {
-			rec, err = conflict.Current, nil
+			if rec, err = conflict.Current, nil; c.To == "" && heard(rec).ID != "" {
+				rec, err = o.room(ctx, c, wait)
+			}
 		}
 	}
 	if err != nil {

@@ -75,6 +75,9 @@ func open(client Client, name string, sc schema, access Access) (*Store, error) 
 		settled: map[string]known{}, sighted: map[string]sighted{},
 	}
 	s.table.Make = "make it as the documentation of " + sc.name + " says"
+	if sc.name == "admiral" {
+		s.table.Make = "make it as the documentation of admiral says: `leasehold init dynamodb` does"
+	}
 	s.poller = poll.New(context.Background(), s.table.Clock(), access.PollMax, func(ctx context.Context, key string) (store.Record, error) { return store.Load(ctx, s, key) })
 	return s, nil
 }

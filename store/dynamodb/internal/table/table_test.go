@@ -231,6 +231,32 @@ func TestLate(t *testing.T) {
 	}
 }
 
+// Apart is never more than the clocks are apart, and less by two seconds at most, however long the last answer is past.
+func TestApart(t *testing.T) {
+	for _, apart := range []time.Duration{0, 500 * time.Millisecond, 5 * time.Second, -5 * time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			clk := clocktest.New(0)
+			tab := New(silent{}, "t", Options{Clock: clk})
+			defer tab.Close()
+			if _, ok := tab.Apart(); ok {
+				t.Error("known before the first answer")
+			}
+			for i := range 20 {
+				sent := clk.Now()
+				time.Sleep(time.Duration(i) * 40 * time.Millisecond) // on the way
+				date := time.Now().Add(apart).Truncate(time.Second)
+				time.Sleep(time.Duration(20-i) * 10 * time.Millisecond) // on the way back
+				tab.listen(date, sent)
+				time.Sleep(13 * time.Second)
+				got, ok := tab.Apart()
+				if want := apart.Abs(); !ok || got > want || got < want-2*time.Second {
+					t.Errorf("%v apart: %v, %v", apart, got, ok)
+				}
+			}
+		})
+	}
+}
+
 func TestSize(t *testing.T) {
 	s := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
 	n := func(v string) types.AttributeValue { return &types.AttributeValueMemberN{Value: v} }

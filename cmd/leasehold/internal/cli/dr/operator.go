@@ -61,7 +61,8 @@ func (a *app) standbyStatusCommand() *cobra.Command {
 		Long: "Show who is active, and call the roll: each instance that runs answers with its Region and what it does. The call is a write\n" +
 			"to the store, and so is each answer; --wait 0 leaves it out. The exit code is 1 when nobody is active.\n\n" +
 			"With --watch, show the instances side by side until it is interrupted: who is active, since when, what the others wait for,\n" +
-			"how far clocks are apart, and the last changes with their gaps. A terminal is drawn anew; elsewhere each change is a line.",
+			"how far clocks are apart, and the last changes with their gaps. On a terminal the picture is kept up to date; elsewhere each\n" +
+			"change is a line.",
 		Example: "  leasehold standby status --config dr.yaml\n  leasehold standby status --config dr.yaml --watch",
 		Args:    cli.Want(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
