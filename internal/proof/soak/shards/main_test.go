@@ -91,7 +91,12 @@ func work(at string) error {
 		return err
 	}
 	defer m.Close()
-	o, err := shard.Join(ctx, m, shard.Space{Name: space, Hashed: true, Slices: numParts}, shard.Worker{Address: fmt.Sprint(os.Getpid())})
+	o, err := shard.Join(ctx, m, shard.Space{Name: space, Hashed: true, Slices: numParts}, shard.Worker{
+		Address: fmt.Sprint(os.Getpid()), OnError: func(err error) { fmt.Fprintln(os.Stderr, err) },
+	})
+	if err != nil && ctx.Err() != nil {
+		return nil // it was ended before it had joined
+	}
 	if err != nil {
 		return err
 	}
