@@ -65,6 +65,10 @@ func open(ctx context.Context, at string) (st store.Store, finish func(), err er
 		if err != nil {
 			return nil, nil, err
 		}
+		if err := postgres.Create(ctx, pool, ""); err != nil {
+			pool.Close()
+			return nil, nil, err
+		}
 		s, err := postgres.Open(ctx, pool, postgres.Options{})
 		return s, func() { _ = s.Close(); pool.Close() }, err
 	}
