@@ -205,7 +205,7 @@ func (a *assigner) look(ctx context.Context) error {
 		if over[m.Session] {
 			continue
 		}
-		if m.Session != a.t.key && !a.watch.Renews(m.Session) {
+		if m.Session != a.t.key && a.watch.Silent(m.Session) {
 			a.asleep[m.Session] = true
 		}
 		a.members = append(a.members, m)

@@ -82,6 +82,9 @@ func (p *picture) state() *State {
 			case e.Owner >= 0 && p.asleep[s.Owner]:
 				continue // it may come back, and if not, it is closed soon
 			}
+			if e.Owner < 0 {
+				e.Next = -1 // there is no owner that could pass it on
+			}
 			if p.space.Placement.Pins != nil {
 				e.ID = s.ID()
 			}

@@ -352,3 +352,29 @@ func TestJoinRefuses(t *testing.T) {
 		_ = clock.System()
 	})
 }
+
+// An owner that dies while its slice is to move, and isn't to go before its successor is ready, keeps nobody from the slice.
+func TestAnOwnerDiesBeforeItsSliceMoves(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		space := shard.Space{Name: "s", Names: []string{"x"}}
+		b := w.join(space, shard.Worker{Name: "b", PrepareWithin: time.Hour, Prepare: func(ctx context.Context, _ *shard.Slice) { <-ctx.Done() }})
+		settle()
+		if err := shard.Drain(t.Context(), w.st, "s", "b", true); err != nil {
+			t.Fatal(err)
+		}
+		a := w.join(space, shard.Worker{Name: "a"})
+		settle()
+		if err := errors.Join(shard.Drain(t.Context(), w.st, "s", "b", false), shard.RequestMove(t.Context(), w.st, "s", "x", "b")); err != nil {
+			t.Fatal(err)
+		}
+		settle()
+		if _, err := a.Check("x"); err != nil {
+			t.Fatal(err) // b isn't ready
+		}
+		a.outage.Start()
+		time.Sleep(ttl + time.Second)
+		if _, err := b.Check("x"); err != nil {
+			t.Errorf("a TTL and a second after the death of the owner: %v", err)
+		}
+	})
+}

@@ -148,6 +148,14 @@ func (w *Watch) Renews(key string) bool {
 	return s.Known && !s.over && w.clk.Now() < w.late(key)
 }
 
+// Silent reports whether a session was not seen to be renewed for 3/4 of its TTL. It doesn't read.
+func (w *Watch) Silent(key string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.seen[key]
+	return s.over || s.Known && w.clk.Now() >= s.Since.Add(s.Rec.TTL*3/4)
+}
+
 // Gone is Over where all of them are; else it returns nil.
 func (w *Watch) Gone(ctx context.Context, keys []string) (map[string]bool, error) {
 	over, _, err := w.Over(ctx, keys)

@@ -65,6 +65,10 @@ func open(ctx context.Context, at string) (st store.Store, finish func(), err er
 		if err != nil {
 			return nil, nil, err
 		}
+		if err := postgres.Create(ctx, pool, ""); err != nil {
+			pool.Close()
+			return nil, nil, err
+		}
 		s, err := postgres.Open(ctx, pool, postgres.Options{})
 		return s, func() { _ = s.Close(); pool.Close() }, err
 	}
@@ -91,7 +95,12 @@ func work(at string) error {
 		return err
 	}
 	defer m.Close()
-	o, err := shard.Join(ctx, m, shard.Space{Name: space, Hashed: true, Slices: numParts}, shard.Worker{Address: fmt.Sprint(os.Getpid())})
+	o, err := shard.Join(ctx, m, shard.Space{Name: space, Hashed: true, Slices: numParts}, shard.Worker{
+		Address: fmt.Sprint(os.Getpid()), OnError: func(err error) { fmt.Fprintln(os.Stderr, err) },
+	})
+	if err != nil && ctx.Err() != nil {
+		return nil // it was ended before it had joined
+	}
 	if err != nil {
 		return err
 	}

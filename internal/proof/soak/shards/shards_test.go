@@ -148,7 +148,11 @@ func (f *fleet) start() *worker {
 	f.wg.Go(func() {
 		defer close(w.done)
 		f.judge.read(cmd.Process.Pid, out)
-		if err := cmd.Wait(); err != nil && !strings.Contains(err.Error(), "killed") {
+		err := cmd.Wait()
+		if text := errs.String(); text != "" && os.Getenv("LEASEHOLD_SHARDS_VERBOSE") != "" {
+			f.t.Logf("worker %d: %s", cmd.Process.Pid, text)
+		}
+		if err != nil && !strings.Contains(err.Error(), "killed") {
 			f.t.Errorf("worker %d: %v: %s", cmd.Process.Pid, err, errs.String())
 		}
 	})
@@ -233,10 +237,29 @@ func (f *fleet) owned(ctx context.Context, st store.Store) time.Duration {
 			}
 		}
 		took := clk.Now().Sub(began)
-		if n == numParts || took > 10*ttl {
+		if n == numParts {
+			return took
+		}
+		if took > 10*ttl {
+			f.dump(ctx, st, alive)
 			return took
 		}
 		_ = clock.Sleep(ctx, clk, 20*time.Millisecond)
+	}
+}
+
+// dump logs what keeps slices from having an owner that lives.
+func (f *fleet) dump(ctx context.Context, st store.Store, alive map[string]bool) {
+	leader, err := store.Load(ctx, st, "shard/"+space)
+	members, err2 := shard.Members(ctx, st, space)
+	f.t.Logf("alive %v; assigner %s, %v; %v", alive, leader.Owner, err, err2)
+	for _, m := range members {
+		f.t.Logf("member %s, leaving %t", m.Session, m.Leaving)
+	}
+	for e, err := range shard.Map(ctx, st, space) {
+		if parts := strings.Split(e.Owner, "/"); err != nil || e.Next != "" || len(parts) < 4 || !alive[parts[len(parts)-3]] {
+			f.t.Logf("%s: owner %q, next %q, %v", e.ID(), e.Owner, e.Next, err)
+		}
 	}
 }
 
