@@ -113,7 +113,11 @@ func (p *tab) until(what, js string) {
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	poll := chromedp.Poll[chromedp.Void](js, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(0))
-	if err := chromedp.Do(ctx, poll); err != nil {
+	err := chromedp.Do(ctx, poll)
+	for err != nil && strings.Contains(err.Error(), "Cannot find context") && ctx.Err() == nil { // another page has come
+		err = chromedp.Do(ctx, poll)
+	}
+	if err != nil {
 		p.shot("failed")
 		p.t.Fatalf("never %s: %v", what, err)
 	}

@@ -15,12 +15,13 @@ type Block struct {
 	Text    string // without the fences
 	NotRun  string // why it isn't run
 	Given   string // shell that runs before it
+	Stopped string // after how long each call of leasehold in it is interrupted
 	With    []string
 }
 
 func (b Block) String() string { return fmt.Sprintf("%s:%d", b.Page, b.Line) }
 
-var marks = regexp.MustCompile(`(?s)^<!-- (not run|given|with|one session)(?:: (.*?))? -->$`)
+var marks = regexp.MustCompile(`(?s)^<!-- (not run|given|with|stopped|one session)(?:: (.*?))? -->$`)
 
 // Blocks reads the command blocks of a page, and whether they are one session.
 func Blocks(page, text string) (all []Block, oneSession bool, err error) {
@@ -40,19 +41,12 @@ func Blocks(page, text string) (all []Block, oneSession bool, err error) {
 			if m == nil {
 				break
 			}
-			switch value := strings.TrimSpace(m[2]); m[1] {
-			case "one session":
+			if m[1] == "one session" {
 				oneSession = true
-				continue
-			case "not run":
-				if len(value) < 10 {
-					return nil, false, fmt.Errorf("%s:%d: not run: say why", page, from)
-				}
-				next.NotRun = value
-			case "given":
-				next.Given += value + "\n"
-			case "with":
-				next.With = append(next.With, strings.Fields(value)...)
+				break
+			}
+			if !next.mark(m[1], strings.TrimSpace(m[2])) {
+				return nil, false, fmt.Errorf("%s:%d: not run: say why", page, from)
 			}
 			marked = from
 		case strings.HasPrefix(line, "```"):
@@ -74,6 +68,22 @@ func Blocks(page, text string) (all []Block, oneSession bool, err error) {
 		}
 	}
 	return all, oneSession, nil
+}
+
+// mark has the block be as a comment says. It reports whether that is enough.
+func (b *Block) mark(what, value string) bool {
+	switch what {
+	case "not run":
+		b.NotRun = value
+		return len(value) >= 10
+	case "given":
+		b.Given += value + "\n"
+	case "stopped":
+		b.Stopped = value
+	case "with":
+		b.With = append(b.With, strings.Fields(value)...)
+	}
+	return true
 }
 
 // step is what is typed, and what is to come back.
@@ -110,7 +120,7 @@ func (b Block) steps() (all []step) {
 
 var (
 	document  = regexp.MustCompile(`<<'?([A-Z]+)'?`)
-	program   = regexp.MustCompile(`(?:^|[\s(=])\./([a-z][a-z0-9_.-]*)`)
+	program   = regexp.MustCompile(`(?:^|[\s(='])\./([a-z][a-z0-9_.-]*)`)
 	calls     = regexp.MustCompile(`(?m)(?:^|[(|&;]\s*|^\$ |(?:if|then|do|exec) |=\$\()((?:[A-Z_]+=\S* )*)leasehold( [^\n]*)?$`)
 	words     = regexp.MustCompile(`'[^']*'|"[^"]*"|[^\s'"]+`)
 	endOfCall = []string{"|", "||", "&&", "&", ";", ")", "#"}

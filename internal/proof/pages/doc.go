@@ -11,6 +11,7 @@
 //	<!-- not run: REASON -->   it isn't run; its calls of leasehold are still parsed
 //	<!-- given: SHELL -->      is run first; may have several lines
 //	<!-- with: ENGINE -->      a real server: addresses in URLs of that engine become its own
+//	<!-- stopped: DURATION --> each call of leasehold is interrupted after that, which is no failure
 //	<!-- one session -->       anywhere in a page: its blocks are one session in one folder, in their order
 //
 // The lock server's address, 127.0.0.1:7070, becomes a free one.

@@ -105,7 +105,8 @@ func TestPagesThatAreWrong(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"right":        {"```console\n$ printf 'a\\nb\\n'; echo 1795261843324\na\nb\n1795261843324\n$ false\n$ echo $?\n0\n```\n", ""},
 		"fails":        {"```sh\ntrue\nfalse\necho on\n```\n", "p.md:2: exit status 1"},
-		"other output": {"```console\n$ echo yes\nno\n```\n", "prints:\nyes"},
+		"other output": {"```console\n$ echo yes\nno\n```\n", "p.md:2: echo yes"},
+		"stopped":      {"<!-- given: leasehold() { :; }\nPATH=$PWD:$PATH; printf '#!/bin/sh\\nsleep 60\\n' >leasehold; chmod +x leasehold -->\n<!-- stopped: 0.1s -->\n```sh\nleasehold x\n```\n", "leasehold x: refused"},
 		"a document":   {"```console\n$ cat >x <<'EOF'\na\nEOF\n$ cat x\na\n```\n", ""},
 		"no such flag": {"<!-- not run: only looked at -->\n```sh\nleasehold run --bogus\n```\n", "leasehold run --bogus: refused"},
 		"a pipe":       {"```sh\nfalse | cat\n```\n", "exit status 1"},

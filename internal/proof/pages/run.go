@@ -156,7 +156,7 @@ func session(t *testing.T, blocks []Block, tally *Tally) {
 		s.add(b)
 	}
 	s.at("", nil)
-	failed, parts := shell(t, s.dir, s.bin, s.env, s.script.String())
+	parts, failed := shell(t, s.dir, s.bin, s.env, s.script.String())
 	for i, part := range parts {
 		if i >= len(s.wants) || s.wants[i] == nil || i == len(parts)-1 && failed != nil {
 			continue
@@ -207,9 +207,12 @@ func (s *shellSession) add(b Block) {
 		s.at(b.String()+": given", nil)
 		s.script.WriteString(background(s.real(b.Given)))
 	}
+	if b.Stopped != "" {
+		fmt.Fprintf(&s.script, "leasehold() { timeout -k 5s -s INT %s leasehold \"$@\" || [ $? = 124 ]; }\n", b.Stopped)
+	}
 	if !b.Console {
 		s.at(b.String(), nil)
-		s.script.WriteString(background(s.real(b.Text)) + "\n")
+		s.script.WriteString(background(s.real(b.Text)) + "\nunset -f leasehold\n")
 		return
 	}
 	for _, want := range b.steps() {
@@ -229,9 +232,12 @@ func (s *shellSession) real(text string) string {
 		}
 		return strings.Replace(call, "leasehold serve", "leasehold serve --listen "+s.server, 1)
 	})
-	text = strings.ReplaceAll(text, ">/tmp/", ">"+s.dir+"/") // another user's file may be there
+	text = elsewhere.ReplaceAllString(text, "$1$2$3"+s.dir+"/")
 	return strings.ReplaceAll(text, "127.0.0.1:7070", s.server)
 }
+
+// elsewhere are folders that the pages write to, and the tests don't.
+var elsewhere = regexp.MustCompile(`(>)/tmp/|(>)/etc/bash_completion\.d/|( )/usr/local/share/`)
 
 var inBackground = regexp.MustCompile(`(?m)^(.*leasehold (?:run|serve|elect|gate) .*[^&]|.*leasehold serve ?)&( *#.*)?$`)
 
@@ -239,7 +245,7 @@ var inBackground = regexp.MustCompile(`(?m)^(.*leasehold (?:run|serve|elect|gate
 func background(text string) string { return inBackground.ReplaceAllString(text, "$0\nsettle") }
 
 // shell runs a script in the folder, and returns what each part printed.
-func shell(t *testing.T, dir, bin string, env map[string]string, script string) (failed error, parts []string) {
+func shell(t *testing.T, dir, bin string, env map[string]string, script string) (parts []string, failed error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -268,7 +274,7 @@ func shell(t *testing.T, dir, bin string, env map[string]string, script string) 
 	if len(parts) == 0 {
 		parts = []string{string(text)}
 	}
-	return failed, parts
+	return parts, failed
 }
 
 // end kills what the session has left behind: whatever runs in its folder.

@@ -128,7 +128,7 @@ func page(s, served, followed simulated, m searched, bugs []bug, picture uint64)
 	}
 	fmt.Fprintf(b, `# The proof
 
-`+"```sh\nmake proof   # runs all of it, and writes this page\n```"+`
+`+"<!-- not run: it is a test or a measurement by itself -->\n\n```sh\nmake proof   # runs all of it, and writes this page\n```"+`
 
 Don't edit this page: `+"`make proof`"+` wrote it on %s, %s, %d cores.
 
