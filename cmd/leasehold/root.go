@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -57,7 +56,13 @@ func root(a *cli.App, args []string) *cobra.Command {
 			}
 			return unknownCommand(cmd, args)
 		},
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.Configure(cmd) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			err := a.Configure(cmd)
+			if err == nil && !strings.HasPrefix(cmd.Name(), "__") { // else a shell completes a line
+				a.HintTypos()
+			}
+			return err
+		},
 	}
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
@@ -87,31 +92,4 @@ func showVersion(root *cobra.Command) error {
 		return err
 	}
 	return version.RunE(version, nil)
-}
-
-// unknownCommand explains a first argument that is no command.
-func unknownCommand(root *cobra.Command, args []string) error {
-	if slices.Contains(args, "--") || root.ArgsLenAtDash() >= 0 {
-		return cli.Usage("%q is no command: to run something under the lease %s, write: leasehold run %s -- CMD", args[0], args[0], args[0])
-	}
-	root.SuggestionsMinimumDistance = 2
-	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
-		return cli.Usage("%q is no command: did you mean %s?", args[0], strings.Join(near, " or "))
-	}
-	return cli.Usage("%q is no command: `leasehold help` lists them", args[0])
-}
-
-// flagError explains a flag that isn't one. args are those of the program.
-func flagError(cmd *cobra.Command, args []string, err error) error {
-	if !cmd.HasParent() && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		return unknownCommand(cmd, args)
-	}
-	if name := cmd.Name(); (name == "run" || name == "with-lock" || name == "assign") && !slices.Contains(args, "--") {
-		what := "NAME"
-		if name == "assign" {
-			what = "POOL"
-		}
-		return cli.Usage("%w: flags of CMD come after a double dash: %s %s -- CMD --flag", err, cmd.CommandPath(), what)
-	}
-	return cli.Usage("%w: `%s --help` lists the flags", err, cmd.CommandPath())
 }

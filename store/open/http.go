@@ -86,5 +86,9 @@ func openHTTP(ctx context.Context, scheme, rest string, opts Options) (store.Sto
 	}
 	base := url.URL{Scheme: scheme, Host: s.hosts[0], Path: strings.TrimSuffix("/"+s.path, "/")}
 	transport := &rotating{file: file, header: "Authorization", refusal: []int{http.StatusUnauthorized}}
-	return client.Open(ctx, base.String(), client.Options{HTTP: &http.Client{Transport: transport}, Token: token})
+	st, err := client.Open(ctx, base.String(), client.Options{HTTP: &http.Client{Transport: transport}, Token: token})
+	if err != nil {
+		return nil, notThere(s.hosts[0], err)
+	}
+	return st, nil
 }

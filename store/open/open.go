@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/leasehold/leasehold/store"
@@ -56,19 +57,28 @@ func Parse(url string) (URL, error) {
 		if url == "" {
 			return URL{}, fmt.Errorf(`store "": want %s`, forms())
 		}
+		if slices.ContainsFunc(Schemes(), func(s Scheme) bool { return s.Name == url }) {
+			return URL{}, fmt.Errorf("store %q: it has no colon: write %s", url, meant(url))
+		}
 		return URL{}, fmt.Errorf("store %q: it has no scheme: for a file write file:%s; known are %s", url, url, forms())
 	}
 	for _, s := range Schemes() {
 		if s.Name == name {
 			rest, err := s.parse(rest)
 			if err != nil {
-				return URL{}, fmt.Errorf("store %q: %w", Redact(url), err)
+				return URL{}, fmt.Errorf("store %q: %w", Redact(url), mended(url, err))
 			}
 			return URL{Scheme: s, Rest: rest}, nil
 		}
 	}
 	if what := absent[name]; what != "" {
 		return URL{}, fmt.Errorf("store %q: this is leasehold-lite, which has no %s: install the full program, leasehold; known here are %s", Redact(url), what, forms())
+	}
+	if lower := strings.ToLower(name); lower != name && meant(lower) != "" {
+		return URL{}, fmt.Errorf("store %q: unknown scheme %q: write %s in lower case: %s", Redact(url), name, lower, meant(lower))
+	}
+	if port, _, _ := strings.Cut(rest, "/"); isPort(port) {
+		return URL{}, fmt.Errorf("store %q: it has no scheme: write %s", Redact(url), ofPort(port)+"://"+url)
 	}
 	return URL{}, fmt.Errorf("store %q: unknown scheme %q: known are %s", Redact(url), name, forms())
 }

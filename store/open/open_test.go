@@ -108,3 +108,35 @@ func TestOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// What people write who come from other programs is answered with what to write here.
+func TestMistakesAreMended(t *testing.T) {
+	for url, want := range map[string]string{
+		"consul":                     "write consul://",
+		"127.0.0.1:2379":             "it has no scheme: write etcd://127.0.0.1:2379",
+		"localhost:6379":             "write redis://localhost:6379",
+		"localhost:1234":             "write SCHEME://localhost:1234",
+		"ETCD://h":                   "write etcd in lower case",
+		"etcd:127.0.0.1:2379":        "want // after the colon, and then a host: etcd://127.0.0.1:2379",
+		"etcd:/127.0.0.1":            "etcd://127.0.0.1",
+		"redis://:p@ss/word@h:6379":  `its user or password has a '@' in it: write % as %25, / as %2F`,
+		"redis://:ssh/secret@h:6379": `a '/' in it`,
+		"postgres://u:se#cret@h/db":  `a '#' in it`,
+		"postgres://u:se%zcret@h/db": `a '%' in it`,
+		"postgres://u:se/cret@h/db":  `a '/' in it`,
+
+		"etcd://u:se%zcret@h": "a '%' in it",
+	} {
+		_, err := Parse(url)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "cret") || strings.Contains(err.Error(), "word@") {
+			t.Errorf("%s: %v, want %q, and no password", url, err, want)
+		}
+	}
+	for _, url := range []string{
+		"postgres://u:p@h1:1,h2:2/db", "postgres://h:5432/db?user=a@b", "postgres://u:p%23@h/db", "etcd://u:p%40@h/a@b", "zk://h:2181/a@b", "postgres://u:p@h/db?options=a@b",
+	} {
+		if _, err := Parse(url); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}

@@ -63,6 +63,11 @@ func parsePostgres(rest string) (u postgresURL, err error) {
 	if !strings.HasPrefix(place, "//") {
 		return u, errors.New("want // after the colon, and then a host")
 	}
+	if _, err := url.Parse("postgres:" + place); err != nil || strings.Contains(place, "#") { // the driver would take the rest for no part of the URL
+		if err := misspelt(place); err != nil {
+			return u, err
+		}
+	}
 	own := server{params: map[string]string{}}
 	var others []string
 	u.set = map[string]bool{}

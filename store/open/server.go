@@ -207,6 +207,10 @@ func Redact(text string) string {
 	if !ok {
 		return text
 	}
+	if misspelt(rest) != nil { // what is the password, and what isn't, can't be told
+		i, at := strings.Index(rest, ":"), strings.LastIndex(rest, "@")
+		rest = rest[:i] + ":xxxxx" + rest[at:]
+	}
 	rest, query, hasQuery := strings.Cut(rest, "?")
 	authority, path, hasPath := strings.Cut(rest, "/")
 	if i := strings.LastIndex(authority, "@"); i >= 0 {

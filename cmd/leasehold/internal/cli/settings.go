@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/pflag"
 
@@ -15,6 +18,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/config"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/internal/durations"
+	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/open"
 )
 
@@ -31,7 +35,7 @@ func Settings() []config.Setting {
 		{Name: "kill-after", Check: checkDuration},
 		{Name: "contain", Default: string(supervise.ContainAuto), Check: checkContain},
 		{Name: "conflict-exit-code", Default: strconv.Itoa(ExitConflict), Check: checkExitCode},
-		{Name: "as", Default: ""},
+		{Name: "as", Default: "", Check: checkAs},
 		{Name: "keys", Default: ""},
 		{Name: "output", Default: output.Table, Check: output.Check},
 		{Name: "quiet", Default: "false", Check: checkBool},
@@ -55,7 +59,7 @@ func completed(values config.Values) config.Values {
 func (a *App) Flag(flags *pflag.FlagSet, name string) {
 	switch name {
 	case "store":
-		flags.String(name, "", "where leases are kept: file:PATH, or the URL of a server, as etcd://HOST (default: a file in your state directory)")
+		flags.Var(new(once), name, "where leases are kept: file:PATH, or the URL of a server, as etcd://HOST (default: a file in your state directory)")
 	case "quiet":
 		flags.BoolP(name, "q", false, "say nothing but errors")
 	case "log-format":
@@ -79,6 +83,24 @@ func (a *App) Flag(flags *pflag.FlagSet, name string) {
 	}
 }
 
+// once is a text that is given once: of two stores the second would be used without a word.
+type once string
+
+// String returns the text.
+func (o *once) String() string { return string(*o) }
+
+// Set reads the text.
+func (o *once) Set(text string) error {
+	if *o != "" && string(*o) != text {
+		return errors.New("it was given before as " + strconv.Quote(open.Redact(string(*o))) + ": give it once")
+	}
+	*o = once(text)
+	return nil
+}
+
+// Type is what the help calls the value.
+func (*once) Type() string { return "string" }
+
 // Duration returns a setting that has been checked to be one.
 func (a *App) Duration(name string) time.Duration {
 	d, _ := durations.Parse(a.Values.Get(name))
@@ -97,10 +119,22 @@ func checkDuration(v string) error {
 }
 
 func checkTTL(v string) error {
-	if d, err := durations.Parse(v); err == nil && d == 0 { // each part would take it for a default of its own
+	switch d, err := durations.Parse(v); {
+	case err != nil:
+		return fmt.Errorf("%q: %w", v, err)
+	case d <= 0:
 		return fmt.Errorf("%q: want a duration above 0, such as 20s or 1m30s", v)
+	case d < store.MinTTL || d > store.MaxTTL:
+		return fmt.Errorf("%q: want a duration from %v to %dd", v, store.MinTTL, store.MaxTTL/(24*time.Hour))
 	}
-	return checkDuration(v)
+	return nil
+}
+
+func checkAs(v string) error {
+	if len(v) > 100 || strings.Contains(v, "/") || strings.ContainsFunc(v, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return fmt.Errorf("%.60q: want at most 100 printable characters, without a slash", v)
+	}
+	return nil
 }
 
 func checkContain(v string) error {

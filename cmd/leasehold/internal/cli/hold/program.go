@@ -96,6 +96,10 @@ func HolderInfo(command string, pairs []string) (map[string]string, error) {
 func StartError(cmd string, err error) error {
 	var why syscall.Errno
 	switch {
+	case (errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist)) && strings.ContainsAny(cmd, " \t;|&<>$"):
+		return cli.Exit(cli.ExitMissing, fmt.Errorf("CMD %q: there is no such program: leave the quotes out, as in: -- %s; or have a shell read it: -- sh -c '%s'", cmd, cmd, strings.ReplaceAll(cmd, "'", `'\\''`)))
+	case errors.Is(err, exec.ErrNotFound) && isFile(cmd):
+		return cli.Exit(cli.ExitMissing, fmt.Errorf("%s: there is no such command in $PATH: for the file of that name here write ./%s", cmd, cmd))
 	case errors.Is(err, exec.ErrNotFound):
 		return cli.Exit(cli.ExitMissing, fmt.Errorf("%s: there is no such command in $PATH", cmd))
 	case errors.Is(err, fs.ErrNotExist):
@@ -106,6 +110,11 @@ func StartError(cmd string, err error) error {
 		return cli.Exit(cli.ExitCannot, fmt.Errorf("%s: not executable by this user: chmod +x, perhaps", cmd))
 	}
 	return cli.Exit(cli.ExitCannot, fmt.Errorf("%s: can't be executed: %w", cmd, err))
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // CloseSession ends a session, and deletes its record if that is confirmed: its key is never used

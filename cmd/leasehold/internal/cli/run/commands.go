@@ -31,6 +31,8 @@ func runArgs(cmd *cobra.Command, args []string) error {
 		return cli.Usage("a double dash is missing before CMD: %s %s -- %s", path, args[0], strings.Join(args[1:], " "))
 	case dash == 0:
 		return cli.Usage("NAME is missing before the double dash: %s NAME -- %s", path, strings.Join(args, " "))
+	case dash > 1 && cmd.Flags().Changed("tick") && len(strings.Fields(cmd.Flag("tick").Value.String())) < 5 && !strings.HasPrefix(cmd.Flag("tick").Value.String(), "@"):
+		return cli.Usage("--tick %s: it is one part of an expression: put all five in quotes, as in --tick '0 3 * * *'", cmd.Flag("tick").Value)
 	case dash > 1:
 		return cli.Usage("%q is one argument too many before the double dash: %s NAME -- CMD", args[1], path)
 	case len(args) == 1:

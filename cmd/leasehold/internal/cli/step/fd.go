@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,7 +53,12 @@ func (a *app) lockCommand() *cobra.Command {
 			"Exit codes: 75 if NAME was not acquired (see -E), 128+N after signal N, 125 for other errors, 64 for a wrong command line.",
 		Example: "  ( leasehold lock --fd 9 nightly -n || exit; ./backup.sh ) 9>/tmp/nightly\n" +
 			"  exec 9>/tmp/deploy; vars=$(leasehold lock --fd 9 deploy -w 60 --print eval) || exit; eval \"$vars\"; …; exec 9>&-",
-		Args:              cli.Want("NAME"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if dash := cmd.ArgsLenAtDash(); dash >= 0 && len(args) > 1 {
+				return cli.Usage("%q: lock runs no command: write leasehold run %s -- %s", args[1], args[0], strings.Join(args[1:], " "))
+			}
+			return cli.Want("NAME")(cmd, args)
+		},
 		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.limited, o.wait = cmd.Flags().Changed("wait"), time.Duration(wait)
