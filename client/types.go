@@ -51,7 +51,7 @@ type Lease struct {
 	Turn          *Turn // the last turn of a job in which its command was begun; nil for a name that is no job, and from an earlier server
 	CompletedTurn *Turn // the last turn in which the command has ended, if that is another one
 
-	Err        error            // why the record, or that of the election, can't be read; nil when it can
+	Err error // why the record, or that of the election, can't be read; nil when it can
 }
 
 // Share is a hold of a name that several may hold, or a wait for one.

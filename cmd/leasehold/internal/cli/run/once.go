@@ -68,27 +68,13 @@ func (o *once) noted(f *pflag.FlagSet) {
 }
 
 func (o once) check(name string, s sharing, restart bool, now time.Time) error {
-	const belongs = "%s: it belongs to --once-per DURATION or --tick EXPRESSION: add one of them, or leave %[1]s out"
-	skip := o.misfire == misfireSkip
+	if err := o.checkMisfire(); err != nil {
+		return err
+	}
+	if !o.given {
+		return o.stray()
+	}
 	switch {
-	case !o.given && o.retry:
-		return cli.Usage(belongs, "--retry-failed")
-	case !o.given && o.code != 0:
-		return cli.Usage(belongs, "--done-exit-code")
-	case !o.given && o.splay != 0:
-		return cli.Usage(belongs, "--splay")
-	case o.tz != "" && o.tick == "":
-		return cli.Usage("--tz %s: it belongs to --tick EXPRESSION, such as --tick '0 3 * * *'", o.tz)
-	case o.misfire != misfireRun && !skip && o.misfire != "":
-		return cli.Usage("--misfire %q: want %s or %s", o.misfire, misfireRun, misfireSkip)
-	case skip && o.tick == "":
-		return cli.Usage("--misfire skip: it belongs to --tick EXPRESSION: a turn of --once-per is in time until the next one begins")
-	case o.graced && !skip:
-		return cli.Usage("--misfire-grace %v: it belongs to --misfire skip: add that, or leave --misfire-grace out", o.grace)
-	case skip && (o.grace < time.Second || o.grace > maxPer):
-		return cli.Usage("--misfire-grace %v: want 1s to %v", o.grace, maxPer)
-	case !o.given:
-		return nil
 	case o.tick != "" && o.per != 0:
 		return cli.Usage("--once-per and --tick exclude each other: give one")
 	case o.tick == "" && (o.per < minPer || o.per > maxPer):
@@ -107,6 +93,40 @@ func (o once) check(name string, s sharing, restart bool, now time.Time) error {
 	}
 	_, err := o.at(now)
 	return err
+}
+
+// stray says which flag of turns is there without a turn.
+func (o once) stray() error {
+	flag := ""
+	switch {
+	case o.retry:
+		flag = "--retry-failed"
+	case o.code != 0:
+		flag = "--done-exit-code"
+	case o.splay != 0:
+		flag = "--splay"
+	default:
+		return nil
+	}
+	return cli.Usage("%s: it belongs to --once-per DURATION or --tick EXPRESSION: add one of them, or leave %s out", flag, flag)
+}
+
+// checkMisfire checks what belongs to a tick.
+func (o once) checkMisfire() error {
+	skip := o.misfire == misfireSkip
+	switch {
+	case o.tz != "" && o.tick == "":
+		return cli.Usage("--tz %s: it belongs to --tick EXPRESSION, such as --tick '0 3 * * *'", o.tz)
+	case o.misfire != misfireRun && !skip && o.misfire != "":
+		return cli.Usage("--misfire %q: want %s or %s", o.misfire, misfireRun, misfireSkip)
+	case skip && o.tick == "":
+		return cli.Usage("--misfire skip: it belongs to --tick EXPRESSION: a turn of --once-per is in time until the next one begins")
+	case o.graced && !skip:
+		return cli.Usage("--misfire-grace %v: it belongs to --misfire skip: add that, or leave --misfire-grace out", o.grace)
+	case skip && (o.grace < time.Second || o.grace > maxPer):
+		return cli.Usage("--misfire-grace %v: want 1s to %v", o.grace, maxPer)
+	}
+	return nil
 }
 
 // macros are the expressions without five fields.
