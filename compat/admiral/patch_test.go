@@ -64,8 +64,7 @@ func TestPatchIsOurs(t *testing.T) {
 	}
 }
 
-// TestPatchedAdmiral applies the patch to Admiral's source, compiles it, and runs the patch's test and
-// Admiral's own of its state checkers. It takes minutes, and fetches Admiral and its libraries.
+// TestPatchedAdmiral applies the patch to Admiral's source, compiles it, and runs the patch's test. It takes minutes, and fetches Admiral and its libraries.
 func TestPatchedAdmiral(t *testing.T) {
 	const variable = "LEASEHOLD_TEST_ADMIRAL"
 	from := os.Getenv(variable)
