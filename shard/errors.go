@@ -23,7 +23,7 @@ var (
 
 // WrongOwner says that a worker may not act on a key, and who may, as far as the worker knows. It
 // matches [ErrWrongOwner].
-type WrongOwner struct {
+type WrongOwner struct { //nolint:errname // callers read shard.WrongOwner{Now: …}
 	Now     string      // address of the owner; "" where it isn't known, or nobody owns the key
 	Session string      // of the owner; "" where it isn't known
 	Token   fence.Token // of the owner; 0 where it isn't known
@@ -39,8 +39,8 @@ func (e *WrongOwner) Error() string {
 // Is reports whether target is [ErrWrongOwner].
 func (e *WrongOwner) Is(target error) bool { return target == ErrWrongOwner }
 
-// unknownOwner is the error where nothing is known, so that a check allocates nothing.
-var unknownOwner = &WrongOwner{}
+// errUnknownOwner is the error where nothing is known, so that a check allocates nothing.
+var errUnknownOwner = &WrongOwner{}
 
 // wall returns the time of day, for tokens that are made without a manager.
 func wall() time.Time { return clock.System().Wall() }

@@ -83,7 +83,6 @@ type Owner struct {
 	mu    sync.Mutex
 	term  *term
 	leave bool
-	left  bool // nothing was left to hand over
 }
 
 // Join makes this process a worker of the space: it owns slices from then on, by and by. Join blocks
@@ -174,7 +173,7 @@ func (o *Owner) CheckHash(hash uint64) (fence.Token, error) {
 func (o *Owner) slice(key string, hash uint64) (*Slice, error) {
 	e := o.chunks[o.space.ChunkOf(hash)].Load().find(key, hash, o.space.Hashed)
 	if e == nil {
-		return nil, unknownOwner
+		return nil, errUnknownOwner
 	}
 	s := e.mine
 	if s == nil || !s.serving.Load() || s.Check() != nil {

@@ -31,7 +31,6 @@ type keeper struct {
 type preparation struct {
 	cancel context.CancelCauseFunc
 	ready  bool
-	said   bool
 }
 
 // termID tells the terms of one slice apart.
@@ -201,7 +200,7 @@ func (k *keeper) change(c *shardmap.Chunk) (changed bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.t.o.clk.Wall()
-	for i := 0; i < len(c.Slices); i++ {
+	for i := 0; i < len(c.Slices); i++ { //nolint:intrange // a split and a merge change the length
 		e := c.Slices[i]
 		if p := k.prepared[termID(e)]; e.Next == k.t.key && !e.Ready && (p != nil && p.ready || k.t.o.w.Prepare == nil) {
 			c.Slices[i].Ready, changed = true, true

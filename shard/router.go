@@ -190,7 +190,7 @@ func (r *Router) Refresh(ctx context.Context, key string) (Route, error) {
 	}
 	route, ok := r.Lookup(key)
 	if !ok {
-		return Route{}, unknownOwner
+		return Route{}, errUnknownOwner
 	}
 	return route, nil
 }

@@ -50,7 +50,7 @@ func (s *Slice) String() string { return fmt.Sprintf("%s %s (token %d)", s.Space
 // Check looks at the clock at each call, does no I/O and allocates nothing while it passes.
 func (s *Slice) Check() error {
 	if !s.owned.Load() || s.over.Load() {
-		return unknownOwner
+		return errUnknownOwner
 	}
 	return s.s.Check()
 }

@@ -35,7 +35,7 @@ func newTable(c *shardmap.Chunk, address func(session string) string, mine func(
 	if !c.Space.Hashed { // they are in the order of their names
 		sort.Slice(order, func(a, b int) bool { return c.Slices[order[a]].From < c.Slices[order[b]].From })
 	}
-	wrong := map[string]*WrongOwner{"": unknownOwner}
+	wrong := map[string]*WrongOwner{"": errUnknownOwner}
 	for n, i := range order {
 		s := c.Slices[i]
 		e := entry{name: s.Name, to: s.To, token: s.Token, session: s.Owner, address: address(s.Owner)}

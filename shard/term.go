@@ -206,7 +206,7 @@ func ring(ctx context.Context, st store.Store, s shardmap.Space) error {
 // worker.
 func (t *term) followRecord() {
 	key := t.o.space.MemberKey(t.key)
-	for n, version := 0, ""; t.ctx.Err() == nil; {
+	for n := 0; t.ctx.Err() == nil; {
 		rec, err := store.Load(t.ctx, t.o.st, key)
 		if err == nil && rec.Version == "" { // an outsider deleted it; or the assigner, when the session is over
 			if err = t.s.Check(); err == nil {
@@ -219,11 +219,11 @@ func (t *term) followRecord() {
 			m, err = shardmap.ParseMember(rec)
 		}
 		if err == nil {
-			n, version = 0, rec.Version
+			n = 0
 			for _, i := range m.Chunks {
 				t.keep(i)
 			}
-			_, err = store.Wait(t.ctx, t.o.m.Store(), key, version)
+			_, err = store.Wait(t.ctx, t.o.m.Store(), key, rec.Version)
 		}
 		if err != nil {
 			t.pause(&n, err)

@@ -80,9 +80,8 @@ var Bugs = map[string][]Edit{
 	"share-of-a-dead-session": {{sharedGo, "attempt.pursue", "return a.over[session]", "return true"}},
 	"dead-share-taken":        {{sharedGo, "attempt.pursue", "return a.over[session]", "return false"}},
 
-	"shard-closed-first":  {{"shard/assign.go", "assigner.look", "a.asleep[m.Session] = true", "a.asleep[m.Session], over[m.Session] = true, true"}},
+	"shard-closed-first":  {{"shard/assign.go", "assigner.look", "a.watch.Silent(m.Session) {", "true {\n\t\t\tover[m.Session] = true"}},
 	"shard-confirmed":     {{shardGo, "keeper.load", "store.Confirm(", "store.Load("}},
-	"shard-by-session":    {{shardGo, "keeper.apply", "case e.Owner == k.t.key:", "case len(e.Owner) > 20 && e.Owner[:len(e.Owner)-20] == k.t.key[:len(k.t.key)-20]:"}, {shardGo, "keeper.apply", "if e.Owner != k.t.key {", "if false {"}},
 	"shard-drained-first": {{shardGo, "keeper.change", "if !k.drained(e) {", "if !k.drained(e) && (e.Owner != k.t.key || e.Next == \"\") {"}},
 	"shard-stays-stopped": {{shardGo, "keeper.write", "case err != nil:", "case err != nil:\n\t\tk.mu.Lock()\n\t\tdefer k.mu.Unlock()\n\t\tfor _, s := range k.held {\n\t\t\tif s.phase == ended {\n\t\t\t\ts.phase = started\n\t\t\t\ts.owned.Store(true)\n\t\t\t\ts.serving.Store(true)\n\t\t\t}\n\t\t}"}},
 	"shard-while-valid":   {{"shard/slice.go", "Slice.Check", "return s.s.Check()", "return nil"}},

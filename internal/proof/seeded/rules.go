@@ -81,7 +81,6 @@ var ShareRules = []Rule{RuleShareLimit, RuleShareWriter, RuleShareOver, RuleShar
 const (
 	RuleShardClosed  Rule = "shard-closed-first"  // a slice is taken only from a session that was closed
 	RuleShardConfirm Rule = "shard-confirmed"     // an owner acts only on a chunk that no failover takes back
-	RuleShardSession Rule = "shard-by-session"    // an entry is of a session, not of the worker that had it
 	RuleShardDrained Rule = "shard-drained-first" // a slice goes on only when its owner has stopped it
 	RuleShardStopped Rule = "shard-stays-stopped" // a slice that may have been passed on is not served again under its token
 	RuleShardValid   Rule = "shard-while-valid"   // an owner acts only while its session is valid
@@ -92,5 +91,5 @@ const (
 
 // ShardRules lists them.
 var ShardRules = []Rule{
-	RuleShardClosed, RuleShardConfirm, RuleShardSession, RuleShardDrained, RuleShardStopped, RuleShardValid, RuleShardMove, RuleShardSplit, RuleShardMerge,
+	RuleShardClosed, RuleShardConfirm, RuleShardDrained, RuleShardStopped, RuleShardValid, RuleShardMove, RuleShardSplit, RuleShardMerge,
 }
