@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata" // 450 KB, for machines and images without one
 
 	"github.com/adhocore/gronx"
 	"github.com/spf13/pflag"
