@@ -54,10 +54,13 @@ func (s source) render(w *bytes.Buffer, o object) {
 	}
 }
 
-// meaningOf takes the name in Go off what is said of a field.
+// meaningOf takes the name in Go off what is said of a field, and a first letter that is large since a sentence begins there.
 func meaningOf(meaning, field string) string {
 	for _, verb := range []string{" is ", " are "} {
 		meaning = strings.TrimPrefix(meaning, field+verb)
+	}
+	if first, rest, ok := strings.Cut(meaning, " "); ok && (first != strings.ToUpper(first) || first == "A") {
+		meaning = strings.ToLower(first) + " " + rest
 	}
 	return meaning
 }

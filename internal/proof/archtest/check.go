@@ -36,6 +36,7 @@ func Check(fsys fs.FS, table []Row) ([]Problem, error) {
 		j.calls(f)
 		if !f.test {
 			j.size(f)
+			j.width(f)
 		}
 	}
 	j.modules()

@@ -1,8 +1,11 @@
 package archtest
 
 import (
+	"bytes"
 	"go/ast"
 	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 // The longest that code may be, tests aside, in lines.
@@ -10,6 +13,30 @@ const (
 	maxFile = 400
 	maxFunc = 70
 )
+
+// maxComment is the last column of a comment, with four for a tab.
+const maxComment = 100
+
+// width sees that comments can be read without scrolling. What can't be broken may be longer:
+// directives, code in a doc comment, a single word.
+func (j *judge) width(f *file) {
+	lines := bytes.Split(f.text, []byte("\n"))
+	for _, group := range f.syntax.Comments {
+		for _, c := range group.List {
+			at := f.line(c)
+			for i, text := range strings.Split(c.Text, "\n") {
+				if text = strings.TrimPrefix(text, "// "); strings.HasPrefix(text, "//") || !strings.Contains(text, " ") {
+					continue
+				}
+				if n := columns(lines[at+i-1]); n > maxComment {
+					j.report(f.path, at+i, "a comment that ends in column %d, of %d at most: put it above the code, and wrap it", n, maxComment)
+				}
+			}
+		}
+	}
+}
+
+func columns(line []byte) int { return utf8.RuneCount(line) + 3*bytes.Count(line, []byte("\t")) }
 
 // size sees that a file and its functions are short.
 func (j *judge) size(f *file) {

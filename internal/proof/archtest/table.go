@@ -26,7 +26,8 @@ func (f Floor) String() string {
 // Row says where a package stands and what it may import beyond the standard library and the floors
 // below it.
 type Row struct {
-	Dir    string // from the root; "x/..." stands for x and all below it, unless a row says more precisely
+	// From the root; "x/..." stands for x and all below it, unless a row says more precisely.
+	Dir    string
 	Floor  Floor
 	Engine bool     // it keeps records: nobody but F5 and Outer imports it
 	Tests  bool     // it is made for tests: nobody else imports it

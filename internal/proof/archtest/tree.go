@@ -16,6 +16,7 @@ type file struct {
 	path    string
 	dir     string // its package's, from the root
 	test    bool
+	text    []byte
 	lines   int
 	set     *token.FileSet
 	syntax  *ast.File
@@ -84,7 +85,7 @@ func read(fsys fs.FS) (*tree, error) {
 
 func parse(name string, text []byte) (file, error) {
 	f := file{
-		path: name, dir: path.Dir(name), test: strings.HasSuffix(name, "_test.go"),
+		path: name, dir: path.Dir(name), test: strings.HasSuffix(name, "_test.go"), text: text,
 		lines: bytes.Count(text, []byte("\n")), set: token.NewFileSet(),
 	}
 	var err error
