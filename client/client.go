@@ -45,10 +45,14 @@ func (c *Client) Close() error {
 
 // AcquireOptions of [Client.Acquire].
 type AcquireOptions struct {
-	Holder  string            // what the holder calls itself: by default what the server knows the caller as
-	TTL     time.Duration     // how long the hold lasts after its last renewal, to the millisecond; the server's default if 0
-	Wait    time.Duration     // how long to wait for the name at most; 0 for not at all
-	Session Session           // keeps the lease, instead of renewals of its own; the zero value for none
+	// What the holder calls itself: by default what the server knows the caller as.
+	Holder string
+	// How long the hold lasts after its last renewal, to the millisecond; the server's default if
+	// 0.
+	TTL  time.Duration
+	Wait time.Duration // how long to wait for the name at most; 0 for not at all
+	// Keeps the lease, instead of renewals of its own; the zero value for none.
+	Session Session
 	Info    map[string]string // for people; no key may begin with a dot
 }
 
@@ -103,8 +107,8 @@ func (c *Client) Renew(ctx context.Context, g Grant, ttl time.Duration) (Grant, 
 }
 
 // Release ends a term. It is sent even if ctx is done, because the next holder waits a TTL for a
-// release that doesn't arrive. It blocks for [Retry.For] at most. The error is a *[fence.StaleError]
-// when the term was over already.
+// release that doesn't arrive. It blocks for [Retry.For] at most. The error is a
+// *[fence.StaleError] when the term was over already.
 func (c *Client) Release(ctx context.Context, g Grant) error {
 	c.kept.remove(g.Session, g.Name, g.Token)
 	return c.answered(context.WithoutCancel(ctx), effort{what: g.Name, write: true, settled: over}, c.ofTerm(http.MethodDelete, g), nil, nil)
@@ -139,8 +143,11 @@ func (c *Client) Break(ctx context.Context, name string, e Eviction) (Lease, err
 
 // Handover says to which candidate [Client.HandOver] hands over.
 type Handover struct {
-	To     string        // a candidate's name, its holder's id, or the beginning of one up to a slash; "" for the next in order
-	Token  fence.Token   // of the only term to end; 0 for that of the leader at the time of the call
+	// A candidate's name, its holder's id, or the beginning of one up to a slash; "" for the next
+	// in order.
+	To string
+	// Of the only term to end; 0 for that of the leader at the time of the call.
+	Token  fence.Token
 	Reason string        // for people
 	Wait   time.Duration // how long to wait until another candidate leads
 }
@@ -169,9 +176,10 @@ func (c *Client) HandOver(ctx context.Context, name string, h Handover) (Lease, 
 
 // PauseOptions say why and how long nobody leads.
 type PauseOptions struct {
-	Reason string        // for people; required
-	For    time.Duration // how long: [election.MinPause] to [election.MaxPause]; 0 is until [Client.Resume]
-	Wait   time.Duration // how long to wait until nobody leads
+	Reason string // for people; required
+	// How long: [election.MinPause] to [election.MaxPause]; 0 is until [Client.Resume].
+	For  time.Duration
+	Wait time.Duration // how long to wait until nobody leads
 }
 
 // Pause keeps every candidate from leading the election of a name until [Client.Resume], or until
@@ -222,8 +230,8 @@ func (c *Client) History(ctx context.Context, name string) ([]Term, error) {
 	return terms, err
 }
 
-// Turns returns the last 8 turns of a job in which its command was begun, the last one first. A name
-// that is no job has none, nor has one on an earlier server.
+// Turns returns the last 8 turns of a job in which its command was begun, the last one first. A
+// name that is no job has none, nor has one on an earlier server.
 func (c *Client) Turns(ctx context.Context, name string) ([]Turn, error) {
 	var w api.History
 	err := c.read(ctx, name, leasePath(name)+"/history", nil, &w)

@@ -7,9 +7,11 @@ import "github.com/leasehold/leasehold/internal/api"
 var (
 	ErrUnauthenticated = api.ErrUnauthenticated // it wants a token, or a certificate
 	ErrForbidden       = api.ErrForbidden
-	ErrSecret          = api.ErrSecret      // the grant or session has another secret, or none: an earlier version granted it
-	ErrRemoved         = api.ErrRemoved     // an operator took the request out of the queue
-	ErrReplaced        = api.ErrReplaced    // another one with the same idempotency key has its place
-	ErrTooMany         = api.ErrTooMany     // of this client's, at a time
-	ErrUnavailable     = api.ErrUnavailable // the server is closing, or its store doesn't answer
+	// The grant or session has another secret, or none: an earlier version granted it.
+	ErrSecret  = api.ErrSecret
+	ErrRemoved = api.ErrRemoved // an operator took the request out of the queue
+	// Another one with the same idempotency key has its place.
+	ErrReplaced    = api.ErrReplaced
+	ErrTooMany     = api.ErrTooMany     // of this client's, at a time
+	ErrUnavailable = api.ErrUnavailable // the server is closing, or its store doesn't answer
 )

@@ -17,12 +17,20 @@ import (
 
 // AssignOptions of [Client.Assign].
 type AssignOptions struct {
-	Values  identity.Values   // of the pool: the first call sets them; after that they have to be the same, or empty
-	Layout  string            // of the ids that are made with the values, as [flake.ParseLayout] reads it: the pool keeps the first one. "" names none
-	As      string            // the name that gets the value: the same name gets the same value. With "" each call is for a new instance
-	Value   string            // this one, and no other; "" for any
-	TTL     time.Duration     // how long the value stays held after the last Assign of that name: by default the longest that the server allows
-	Window  time.Duration     // how far ahead of now ids made with the value may be dated: 2 min by default
+	// Of the pool: the first call sets them; after that they have to be the same, or empty.
+	Values identity.Values
+	// Of the ids that are made with the values, as [flake.ParseLayout] reads it: the pool keeps the
+	// first one. "" names none.
+	Layout string
+	// The name that gets the value: the same name gets the same value. With "" each call is for a
+	// new instance.
+	As    string
+	Value string // this one, and no other; "" for any
+	// How long the value stays held after the last Assign of that name: by default the longest that
+	// the server allows.
+	TTL time.Duration
+	// How far ahead of now ids made with the value may be dated: 2 min by default.
+	Window  time.Duration
 	Session Session           // keeps the value, instead of the TTL; the zero value for none
 	Info    map[string]string // for people
 }

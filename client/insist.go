@@ -18,7 +18,9 @@ import (
 // Retry bounds how a call that gets no answer is sent again. A field that is 0 has its default.
 type Retry struct {
 	For time.Duration // how long a call is tried, beyond what it waits for: 10 s by default
-	Try time.Duration // how long one try may take beyond what the server waits for, before another connection is tried: 3 s by default
+	// How long one try may take beyond what the server waits for, before another connection is
+	// tried: 3 s by default.
+	Try time.Duration
 	// MinPause is the pause after the first try, 20 ms by default. Each one that follows is twice
 	// as long, up to MaxPause, 1 s by default.
 	MinPause, MaxPause time.Duration
@@ -74,7 +76,8 @@ func (c *conn) insist(ctx context.Context, e effort, try func(ctx context.Contex
 			return nil
 		case unanswered(err):
 			lost = true
-		case lost && errors.Is(err, api.ErrReplaced): // by an earlier try of this very call, which the server has read only now
+		case lost && errors.Is(err, api.ErrReplaced):
+			// By an earlier try of this very call, which the server has read only now.
 		case !passing(err):
 			return err
 		}
@@ -111,7 +114,8 @@ func stray(err error) bool {
 // can't answer for now.
 func passing(err error) bool {
 	switch api.ProblemOf(err).Code {
-	case api.CodeUnavailable, api.CodeAuthUnavailable, api.CodeClosing, api.CodeTooMany, api.CodeTooSlow: // what the network says is the first
+	case api.CodeUnavailable, api.CodeAuthUnavailable, api.CodeClosing, api.CodeTooMany, api.CodeTooSlow:
+		// What the network says is the first.
 		return !errors.Is(err, store.ErrClosed)
 	}
 	return false

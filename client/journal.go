@@ -19,7 +19,8 @@ const (
 	SpanTerm    = SpanKind(api.SpanTerm)    // a term of ownership
 	SpanShare   = SpanKind(api.SpanShare)   // a share of a read/write lock or a semaphore
 	SpanExpired = SpanKind(api.SpanExpired) // the holder had shown no sign of life for its TTL
-	SpanBroken  = SpanKind(api.SpanBroken)  // an operator had ended the hold, and the holder hadn't let go
+	// An operator had ended the hold, and the holder hadn't let go.
+	SpanBroken  = SpanKind(api.SpanBroken)
 	SpanHanded  = SpanKind(api.SpanHanded)  // the name was handed over, and not yet taken
 	SpanPaused  = SpanKind(api.SpanPaused)  // the election was paused
 	SpanWaiting = SpanKind(api.SpanWaiting) // requests waited at the server
@@ -43,7 +44,8 @@ type JournalQuery struct {
 	Since, Until time.Time // spans that lasted at some time between; zero for no bound
 	Name         string    // of that name; "" for any
 	Prefix       string    // of names that begin so; only without a Name
-	Holder       string    // of that holder: its id, or what comes before the last slash of it; "" for any
+	// Of that holder: its id, or what comes before the last slash of it; "" for any.
+	Holder string
 	// OnFrom, if set, is called with each answer of the server: from when on its journal is
 	// complete.
 	OnFrom func(time.Time)
@@ -53,9 +55,9 @@ type JournalQuery struct {
 var ErrNoJournal = api.ErrNoJournal
 
 // Journal yields what became of names, from the server's journal: spans without an end first, then
-// those that ended last. After an error the sequence ends. The error matches [ErrNoJournal] when the
-// server keeps none, and [ErrForbidden] when the caller may not read all the names that are asked
-// about.
+// those that ended last. After an error the sequence ends. The error matches [ErrNoJournal] when
+// the server keeps none, and [ErrForbidden] when the caller may not read all the names that are
+// asked about.
 func (c *conn) Journal(ctx context.Context, q JournalQuery) iter.Seq2[Span, error] {
 	query := url.Values{"limit": {strconv.Itoa(listPage)}}
 	for name, text := range map[string]string{"name": q.Name, "prefix": q.Prefix, "holder": q.Holder, "since": stamp(q.Since), "until": stamp(q.Until)} {

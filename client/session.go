@@ -13,9 +13,11 @@ import (
 
 // SessionOptions of [Client.OpenSession].
 type SessionOptions struct {
-	Holder string            // what the holder calls itself: by default what the server knows the caller as
-	TTL    time.Duration     // how long it, and all that it keeps, lasts after its last renewal; the server's default if 0
-	Info   map[string]string // for people
+	// What the holder calls itself: by default what the server knows the caller as.
+	Holder string
+	// How long it, and all that it keeps, lasts after its last renewal; the server's default if 0.
+	TTL  time.Duration
+	Info map[string]string // for people
 }
 
 // OpenSession opens a session. What is acquired with its ID lasts as long as the session is

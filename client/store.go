@@ -22,8 +22,9 @@ import (
 // for concurrent use.
 type Store struct {
 	*conn
-	props  api.Store
-	doubts outcome.Writes // where a read doesn't settle them: the server that answers next may not be the one that wrote
+	props api.Store
+	// Where a read doesn't settle them: the server that answers next may not be the one that wrote.
+	doubts outcome.Writes
 }
 
 var (

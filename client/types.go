@@ -16,39 +16,47 @@ type State string
 
 // The states.
 const (
-	Free       = State(api.StateFree)
-	Held       = State(api.StateHeld)
-	Expired    = State(api.StateExpired) // its holder has shown no sign of life for a whole TTL, or is known to be gone: anyone may take it
-	Broken     = State(api.StateBroken)  // by an operator; its holder hasn't let go yet
-	HandedOver = State(api.StateHanded)  // to a holder that hasn't taken it yet
-	Unreadable = State(api.StateBad)     // its record can't be read: see Lease.Err
-	Declared   = State(api.StatePool)    // a pool of identities: nobody can hold its name
+	Free = State(api.StateFree)
+	Held = State(api.StateHeld)
+	// Its holder has shown no sign of life for a whole TTL, or is known to be gone: anyone may take
+	// it.
+	Expired    = State(api.StateExpired)
+	Broken     = State(api.StateBroken) // by an operator; its holder hasn't let go yet
+	HandedOver = State(api.StateHanded) // to a holder that hasn't taken it yet
+	Unreadable = State(api.StateBad)    // its record can't be read: see Lease.Err
+	Declared   = State(api.StatePool)   // a pool of identities: nobody can hold its name
 )
 
 // Lease is a name, as the server shows it.
 type Lease struct {
-	Name      string
-	State     State
-	Holder    string         // the id under which it is held; "" when nobody holds it
-	Token     fence.Token    // of the term, or of the last one
-	TTL       time.Duration  // how long the hold lasts past its last renewal
-	Session   string         // that keeps it; "" when it is renewed by itself
-	Acquired  time.Time      // by the wall clock of the process that granted it; for people
-	ExpiresIn *time.Duration // from the server's answer, at most, unless it is renewed; nil where the answer had none
-	Silent    time.Duration  // the least time for which the server has seen no sign of life; 0 unless that is more than half of the TTL
-	Info      map[string]string
-	Note      string // who broke it or handed it over, and why
-	Waiters   int    // at that server
+	Name     string
+	State    State
+	Holder   string        // the id under which it is held; "" when nobody holds it
+	Token    fence.Token   // of the term, or of the last one
+	TTL      time.Duration // how long the hold lasts past its last renewal
+	Session  string        // that keeps it; "" when it is renewed by itself
+	Acquired time.Time     // by the wall clock of the process that granted it; for people
+	// From the server's answer, at most, unless it is renewed; nil where the answer had none.
+	ExpiresIn *time.Duration
+	// The least time for which the server has seen no sign of life; 0 unless that is more than half
+	// of the TTL.
+	Silent  time.Duration
+	Info    map[string]string
+	Note    string // who broke it or handed it over, and why
+	Waiters int    // at that server
 
 	Kind    store.Kind // what the name is; "" for a lease
 	Limit   int        // how many slots a semaphore has
 	Holders []Share    // who shares it; some may have died within the last TTL
 
-	Pause      *election.Pause  // the one that ends last; nil unless the election of that name is paused
+	// The one that ends last; nil unless the election of that name is paused.
+	Pause      *election.Pause
 	Pauses     []election.Pause // all, if there are several; lists and events have none
 	Candidates []Candidate      // who stands for election; lists and events have none
 
-	Turn          *Turn // the last turn of a job in which its command was begun; nil for a name that is no job, and from an earlier server
+	// The last turn of a job in which its command was begun; nil for a name that is no job, and
+	// from an earlier server.
+	Turn          *Turn
 	CompletedTurn *Turn // the last turn in which the command has ended, if that is another one
 
 	Err error // why the record, or that of the election, can't be read; nil when it can
@@ -184,7 +192,8 @@ const (
 	TurnRunning = TurnState(api.TurnRunning) // the command runs
 	TurnDone    = TurnState(api.TurnDone)    // its exit code was 0
 	TurnFailed  = TurnState(api.TurnFailed)  // its exit code was another one
-	TurnLost    = TurnState(api.TurnLost)    // its holder no longer has the name, and has written no exit code
+	// Its holder no longer has the name, and has written no exit code.
+	TurnLost = TurnState(api.TurnLost)
 )
 
 // Turn is a turn of a job ("leasehold run --once-per", "--tick"): a span of time in which its
@@ -198,7 +207,8 @@ type Turn struct {
 	Token  fence.Token
 	Begun  time.Time // by the holder's wall clock; for people
 	Ended  time.Time // likewise; zero until it has ended
-	Next   time.Time // when the turn after it begins, as was known when it was begun; zero when there is none
+	// When the turn after it begins, as was known when it was begun; zero when there is none.
+	Next time.Time
 }
 
 func turnOf(w *api.Turn) *Turn {

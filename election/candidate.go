@@ -81,7 +81,8 @@ func (c *candidate) stand(ctx context.Context, s *lease.Session) (err error) {
 func (c *candidate) withdraw(ctx context.Context) {
 	ctx, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.clk, c.m.TTL()/3)
 	defer cancel()
-	_ = ballot.Update(ctx, c.m.Store(), c.name, func(b *ballot.Ballot) (bool, error) { // otherwise the others take it off
+	// Otherwise the others take it off.
+	_ = ballot.Update(ctx, c.m.Store(), c.name, func(b *ballot.Ballot) (bool, error) {
 		i := b.Find(c.session.Key())
 		if i >= 0 {
 			b.Candidates = append(b.Candidates[:i:i], b.Candidates[i+1:]...)

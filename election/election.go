@@ -83,7 +83,8 @@ type Options struct {
 // FailBack is a policy. The zero one is to stay.
 type FailBack struct {
 	After time.Duration // step down when a preferred candidate has been there that long; 0 is never
-	Idle  func() bool   // if set, and it returns true, give way at once; asked every third of the TTL
+	// If set, and it returns true, give way at once; asked every third of the TTL.
+	Idle func() bool
 }
 
 // Term is one term, as its leader sees it.

@@ -19,15 +19,17 @@ type leadership struct {
 	term   Term
 	ctx    context.Context // of OnStartedLeading
 	cancel context.CancelCauseFunc
-	wishes chan string   // successors that the program itself asked for: the term ends with the first
+	// Successors that the program itself asked for: the term ends with the first.
+	wishes chan string
 	wish   *ballot.Order // the first
 	to     string        // owner id of the successor; "" when there is to be none
 
 	began  clock.Instant
 	better clock.Instant // since when another candidate is preferred; 0 when none is
 	told   bool          // to stop
-	by     clock.Instant // when OnStartedLeading has to have returned, if the validity lasts so long
-	stuck  bool          // OnStopTimeout was called
+	// When OnStartedLeading has to have returned, if the validity lasts so long.
+	by    clock.Instant
+	stuck bool // OnStopTimeout was called
 }
 
 // lead leads for one term: it calls OnStartedLeading, has it stop when it must, and lets the name
@@ -250,7 +252,8 @@ func (c *candidate) yield(ctx context.Context, token fence.Token) {
 		return
 	}
 	rec, err := store.Load(ctx, c.m.Store(), c.name)
-	for err == nil && rec.Owner == "" && rec.Token == token { // two that yield must not wait for each other
+	// Two that yield must not wait for each other.
+	for err == nil && rec.Owner == "" && rec.Token == token {
 		rec, err = store.Wait(ctx, c.m.Store(), c.name, rec.Version)
 	}
 }

@@ -35,7 +35,8 @@ type observed struct {
 	at   clock.Instant // when that read began
 	read bool
 
-	follows bool         // what Waits bring is relied on while the leader stays; at is not raised by it
+	// What Waits bring is relied on while the leader stays; at is not raised by it.
+	follows bool
 	session store.Record // that keeps the name, as it was heard of last
 }
 

@@ -23,11 +23,14 @@ var (
 
 // State is the content of an election's records.
 type State struct {
-	Leader     Leader
-	Pause      *Pause      // the one that ends last; nil unless it is paused: one that is over by the time of day is none
+	Leader Leader
+	// The one that ends last; nil unless it is paused: one that is over by the time of day is none.
+	Pause      *Pause
 	Pauses     []Pause     // all of them, in the order in which they were set
 	Candidates []Candidate // in the order in which they came; some may have died since
-	Unused     time.Time   // since when there is none, and no pause, by the wall clock of the sweep that found so; else zero
+	// Since when there is none, and no pause, by the wall clock of the sweep that found so; else
+	// zero.
+	Unused time.Time
 }
 
 // Candidate is a candidate on the list of an election.

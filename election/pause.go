@@ -23,7 +23,8 @@ var (
 
 // Pause says who paused an election, why, and until when.
 type Pause struct {
-	ID     string // identifies it among the pauses of the election; [SetPause] makes one, of six characters
+	// Identifies it among the pauses of the election; [SetPause] makes one, of six characters.
+	ID     string
 	By     string
 	Reason string
 	Since  time.Time // by that one's wall clock
@@ -153,7 +154,8 @@ func Resume(ctx context.Context, st store.Store, name, id string) error {
 
 // ending returns what [Resume] with that id ends of the pauses there are at now.
 func ending(all []ballot.Pause, id string, now time.Time) (func(ballot.Pause) bool, error) {
-	one := func(p ballot.Pause) bool { return p.ID == id || p.Forgotten(now) } // a candidate may count another's for longer
+	// A candidate may count another's for longer.
+	one := func(p ballot.Pause) bool { return p.ID == id || p.Forgotten(now) }
 	every := func(ballot.Pause) bool { return true }
 	switch last := slices.DeleteFunc(slices.Clone(all), func(p ballot.Pause) bool { return p.Over(now) }); {
 	case id == AllPauses && len(all) > 0, id == "" && len(last) == 0 && len(all) > 0:

@@ -12,9 +12,10 @@ var ErrStale = errors.New("stale fencing token")
 // StaleError reports which token was refused, and which one is known to be newer: at a guarded
 // resource, or of the current term, when a call names the term to renew, to end or to hand over.
 type StaleError struct {
-	Name    string // of the lease, or of the resource
-	Got     Token  // the token that was refused
-	Current Token  // the highest token that is known: that the resource has accepted, or of the current term
+	Name string // of the lease, or of the resource
+	Got  Token  // the token that was refused
+	// The highest token that is known: that the resource has accepted, or of the current term.
+	Current Token
 	Holder  string // the holder of the current term; "" when it is over and nobody holds the name
 }
 

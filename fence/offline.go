@@ -33,7 +33,8 @@ type Offline struct {
 
 	mu        sync.Mutex
 	resources map[string]*resource
-	most      int // resources to remember: those that are in use stay, the others' marks can be loaded again
+	// Resources to remember: those that are in use stay, the others' marks can be loaded again.
+	most int
 }
 
 // remembered is how many resources an [Offline] remembers when few of them are in use.
@@ -41,13 +42,14 @@ const remembered = 10_000
 
 // resource is one guarded resource, from its first request on.
 type resource struct {
-	mu     sync.Mutex
-	gone   bool // forgotten: another one has its place
-	known  bool // mark is loaded
-	mark   Mark
-	users  map[*user]struct{} // requests under way in Do, all of the mark's term
-	idle   chan struct{}      // closed when the last user has ended; nil when there is none
-	taking chan struct{}      // closed when a new term has been let in, or not; nil when none is coming
+	mu    sync.Mutex
+	gone  bool // forgotten: another one has its place
+	known bool // mark is loaded
+	mark  Mark
+	users map[*user]struct{} // requests under way in Do, all of the mark's term
+	idle  chan struct{}      // closed when the last user has ended; nil when there is none
+	// Closed when a new term has been let in, or not; nil when none is coming.
+	taking chan struct{}
 }
 
 // user is a request under way.
@@ -96,7 +98,8 @@ func (o *Offline) enter(ctx context.Context, s Sequencer, u *user) error {
 				return err
 			}
 		}
-		if err := s.Valid(); err != nil && s.Token != 0 { // 0 is for the mark to refuse: nobody has presented a token
+		// 0 is for the mark to refuse: nobody has presented a token.
+		if err := s.Valid(); err != nil && s.Token != 0 {
 			r.mu.Unlock()
 			return err
 		}

@@ -28,15 +28,17 @@ func (p Part) String() string {
 
 // Field is some neighbouring bits of an id.
 type Field struct {
-	Part     Part
-	Bits     int
-	Reversed bool // its least significant bit comes first, so that what changes fastest decides the order
+	Part Part
+	Bits int
+	// Its least significant bit comes first, so that what changes fastest decides the order.
+	Reversed bool
 }
 
 // Spec describes a layout.
 type Spec struct {
-	Name   string        // 1 to 40 of a-z, 0-9 and -; or what String returns
-	Fields []Field       // from the most significant bit on; each part once at most, Unused as often as needed
+	Name string // 1 to 40 of a-z, 0-9 and -; or what String returns
+	// From the most significant bit on; each part once at most, Unused as often as needed.
+	Fields []Field
 	Epoch  time.Time     // where the time begins
 	Unit   time.Duration // of the time: 1 µs to 1 h
 }

@@ -11,8 +11,10 @@ import (
 // state is time and sequence in one number that only rises: time<<seqBits | sequence. Each number
 // that is taken is an id.
 type state struct {
-	simple    bool // an id has up to 64 bits, and time and sequence aren't reversed
-	leading   bool // a long id begins with sequence and time, both reversed: with a number in reverse, in its first 64 bits
+	simple bool // an id has up to 64 bits, and time and sequence aren't reversed
+	// A long id begins with sequence and time, both reversed: with a number in reverse, in its
+	// first 64 bits.
+	leading   bool
 	trailing  bool // metadata are in the last 32 bits of such an id
 	seqBits   uint8
 	timeShift uint8

@@ -120,7 +120,8 @@ func (x *exchange) connected(info httptrace.GotConnInfo, shared bool) {
 	switch {
 	case x.ctx.Err() != nil || x.o != nil && x.o.term.Left() < x.g.opts.MinLeft:
 		why = errShort
-	case x.o != nil && x.wrote.Load() && !http2: // HTTP/2 sends again only what the program says it has not looked at
+	case x.o != nil && x.wrote.Load() && !http2:
+		// HTTP/2 sends again only what the program says it has not looked at.
 		why = errTwice
 	case shared && !http2:
 		why = errShared

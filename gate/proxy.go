@@ -34,7 +34,8 @@ const (
 type upstream struct {
 	plain    *http.Transport
 	upgrades *http.Transport // HTTP/2 has none
-	http2    atomic.Bool     // the program spoke it last: no request can be taken for a part of another's body
+	// The program spoke it last: no request can be taken for a part of another's body.
+	http2 atomic.Bool
 }
 
 func newUpstream(o Options) *upstream {

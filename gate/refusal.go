@@ -65,7 +65,8 @@ func (g *Gate) refuse(w http.ResponseWriter, no *refusal) {
 		no.kubernetesStatus = newKubernetesStatus(no.code, seconds)
 	}
 	text, err := json.Marshal(no)
-	if err != nil { // nothing that consists of strings, numbers and a time that was read from a record
+	// Nothing that consists of strings, numbers and a time that was read from a record.
+	if err != nil {
 		text = nil
 	}
 	if seconds > 0 {

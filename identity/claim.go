@@ -148,7 +148,8 @@ func (c *claim) grant(ctx context.Context, place int, token fence.Token, standin
 	if before != "" && before != c.opts.Name {
 		_ = c.unbind(ctx, before, value)
 	}
-	if len(c.taken) >= slack && (!c.raced || rand.IntN(2) == 0) { // another one does, if others are about
+	// Another one does, if others are about.
+	if len(c.taken) >= slack && (!c.raced || rand.IntN(2) == 0) {
 		c.pool.take(append(c.taken, place)...)
 		_, _ = put(ctx, c.st, c.rec, c.pool)
 	}

@@ -9,8 +9,9 @@ import (
 
 // The errors to branch on, with [errors.Is].
 var (
-	ErrExhausted   = errors.New("pool is exhausted")                    // an *ExhaustedError
-	ErrMismatch    = errors.New("pool is declared otherwise")           // a *MismatchError, a *LayoutError, a *NarrowError
+	ErrExhausted = errors.New("pool is exhausted") // an *ExhaustedError
+	// A *MismatchError, a *LayoutError, a *NarrowError.
+	ErrMismatch    = errors.New("pool is declared otherwise")
 	ErrAhead       = errors.New("no value can be used yet")             // an *AheadError
 	ErrOutside     = errors.New("the pool has no such value")           // an *OutsideError
 	ErrOtherValue  = errors.New("the instance has another value")       // an *OtherValueError
@@ -22,11 +23,12 @@ var (
 
 // ExhaustedError reports that every value of a pool is held. It matches [ErrExhausted].
 type ExhaustedError struct {
-	Pool      string
-	Size      int           // values in the pool
-	Held      int           // how many of them are held
-	Holders   []string      // owner ids of some holders, 8 at most
-	ExpiresIn time.Duration // of the hold that expires first unless it is renewed, as far as it was observed
+	Pool    string
+	Size    int      // values in the pool
+	Held    int      // how many of them are held
+	Holders []string // owner ids of some holders, 8 at most
+	// Of the hold that expires first unless it is renewed, as far as it was observed.
+	ExpiresIn time.Duration
 }
 
 func (e *ExhaustedError) Error() string {

@@ -82,7 +82,9 @@ type Declared struct {
 	Pool   string
 	Values Values
 	Size   int
-	Layout string // of the ids that are made with the values, as [flake.ParseLayout] reads it; "" if none was named
+	// Of the ids that are made with the values, as [flake.ParseLayout] reads it; "" if none was
+	// named.
+	Layout string
 }
 
 // Pools returns the pools of a store, by name. It lists all records of pools except their values,

@@ -48,7 +48,8 @@ func orSystem(clk clock.Clock) clock.Clock {
 }
 
 const (
-	defaultWindow = 2 * time.Minute // of an assignment, and how late a window may begin that a claim takes
+	// Of an assignment, and how late a window may begin that a claim takes.
+	defaultWindow = 2 * time.Minute
 	minWindow     = time.Second
 	maxWindow     = 30 * 24 * time.Hour
 )

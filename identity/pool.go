@@ -30,15 +30,17 @@ type pool struct {
 	Values Values `json:"values"`
 	Layout string `json:"layout,omitempty"` // of the ids that are made with them
 	New    []byte `json:"new"`              // a bit for each value that probably was never held
-	Free   []int  `json:"free,omitempty"`   // places of released values, the one released first before the others
-	Full   *full  `json:"full,omitempty"`   // what a look at all values showed, if none was free
+	// Places of released values, the one released first before the others.
+	Free []int `json:"free,omitempty"`
+	Full *full `json:"full,omitempty"` // what a look at all values showed, if none was free
 
 	// When values were released last, and before that, by those clocks: a hint at how many are
 	// about.
 	Last   time.Time `json:"last,omitzero"`
 	Before time.Time `json:"before,omitzero"`
 
-	Looking time.Time `json:"looking,omitzero"` // since when somebody looks at all values, by its wall clock
+	// Since when somebody looks at all values, by its wall clock.
+	Looking time.Time `json:"looking,omitzero"`
 }
 
 // full is what is known of an exhausted pool.

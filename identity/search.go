@@ -29,7 +29,8 @@ func (c *claim) search(ctx context.Context) (*lease.Lease, int, error) {
 		return nil, 0, c.await(ctx)
 	}
 	before := c.rec.Version
-	if err := clock.Sleep(ctx, c.m.Clock(), jitter(c.m.TTL()/50)); err != nil { // many may come at a time
+	// Many may come at a time.
+	if err := clock.Sleep(ctx, c.m.Clock(), jitter(c.m.TTL()/50)); err != nil {
 		return nil, 0, err
 	}
 	if err := c.load(ctx); err != nil || c.rec.Version != before {
@@ -87,7 +88,8 @@ func (c *claim) ceased(ctx context.Context) {
 	limited, cancel := clock.WithTimeout(context.WithoutCancel(ctx), c.m.Clock(), c.m.TTL()/10)
 	defer cancel()
 	since := c.pool.Looking
-	_ = store.Update(limited, c.st, c.rec.Key, func(rec *store.Record) (bool, error) { // or they wait for a TTL
+	// Or they wait for a TTL.
+	_ = store.Update(limited, c.st, c.rec.Key, func(rec *store.Record) (bool, error) {
 		p, _, err := readPool(*rec)
 		if err != nil || !p.Looking.Equal(since) {
 			return false, err

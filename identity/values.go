@@ -13,10 +13,11 @@ import (
 
 // Values are the values of a pool: a range, names, or prefixes.
 type Values struct {
-	Range  string   `json:"range,omitempty"`  // integers, both ends included: "1-254"
-	Names  []string `json:"names,omitempty"`  // each of them once
-	Prefix string   `json:"prefix,omitempty"` // a network, "10.0.0.0/16", that is cut into networks with prefixes of Bits
-	Bits   int      `json:"bits,omitempty"`   // 24: "10.0.0.0/24", "10.0.1.0/24" and so on
+	Range string   `json:"range,omitempty"` // integers, both ends included: "1-254"
+	Names []string `json:"names,omitempty"` // each of them once
+	// A network, "10.0.0.0/16", that is cut into networks with prefixes of Bits.
+	Prefix string `json:"prefix,omitempty"`
+	Bits   int    `json:"bits,omitempty"` // 24: "10.0.0.0/24", "10.0.1.0/24" and so on
 }
 
 // The most values that a pool can have, and the most bytes of all its names together.

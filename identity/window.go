@@ -57,7 +57,8 @@ func grantWindow(ctx context.Context, st store.Store, key string, term window, n
 		}
 		ceiling := now.Add(length)
 		if floor.After(ceiling) {
-			ceiling = floor // and not later, or else a process that dies again and again pushes it ahead
+			// And not later, or else a process that dies again and again pushes it ahead.
+			ceiling = floor
 		}
 		before = old.Name
 		w = term

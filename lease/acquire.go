@@ -173,8 +173,8 @@ func (m *Manager) claim(s *Session) protocol.Claim {
 }
 
 // pursue runs d until the name is held or that has come to nothing, which is an error. It returns
-// the record that the last write replaced when the acquisition is traced. Of w it needs the session,
-// the trace, and the patience.
+// the record that the last write replaced when the acquisition is traced. Of w it needs the
+// session, the trace, and the patience.
 func (m *Manager) pursue(ctx context.Context, d *drive.Driver, w want) (before store.Record, err error) {
 	s := w.session
 	ctx, cancel := m.joined(ctx, s)

@@ -14,7 +14,9 @@ import (
 // wrong, and it lengthens nothing.
 const (
 	jumpLooks = 12 // so many times a TTL the two clocks are compared
-	jumpShare = 10 // a jump is more than this share of a TTL: less is within the margin, and more than clocks are slewed by between two looks
+	// A jump is more than this share of a TTL: less is within the margin, and more than clocks are
+	// slewed by between two looks.
+	jumpShare = 10
 )
 
 // jumps compares two clocks. Its zero value has not seen them yet.

@@ -186,7 +186,9 @@ func (k *keeper) send(act protocol.Action) chan answer {
 func (k *keeper) show() {
 	l, h := k.l, &k.d.Hold
 	l.mu.Lock()
-	k.d.Show(&l.term) // under the lock under which the lease ends, so that no event of a hold comes after the final one
+	// Under the lock under which the lease ends, so that no event of a hold comes after the final
+	// one.
+	k.d.Show(&l.term)
 	if h.Phase == protocol.Lost {
 		l.mu.Unlock()
 		l.end(causeOf(h.Cause), h.Err)

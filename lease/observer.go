@@ -125,7 +125,8 @@ func (o *Observer) statusOf(rec store.Record) Status {
 		session = o.seen[rec.Session]
 	}
 	o.mu.Unlock()
-	return statusOf(seen.Note(rec, now), session, now) // what another goroutine has read since is another write
+	// What another goroutine has read since is another write.
+	return statusOf(seen.Note(rec, now), session, now)
 }
 
 // statusOf is the one place that says how a record stands to who wants nothing of it.

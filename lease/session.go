@@ -68,7 +68,8 @@ type Session struct {
 // blocks until the store has answered or ctx is done.
 func (m *Manager) OpenSession(ctx context.Context) (*Session, error) {
 	d, tr, err := m.makeSession(ctx)
-	for errors.Is(err, store.ErrConflict) { // the record was made too slowly to count, and is not made twice
+	// The record was made too slowly to count, and is not made twice.
+	for errors.Is(err, store.ErrConflict) {
 		d, tr, err = m.makeSession(ctx)
 	}
 	if err != nil {

@@ -32,7 +32,8 @@ func (s source) Current(ctx context.Context, name string) (fence.Holding, error)
 func CurrentOf(ctx context.Context, st store.Store, rec store.Record) (fence.Holding, error) {
 	c := fence.Holding{Holder: rec.Owner, Token: rec.Token}
 	switch {
-	case rec.Intervention == store.InterventionBroken, rec.Intervention == store.InterventionHandedOver: // the one is over, the other not begun
+	case rec.Intervention == store.InterventionBroken, rec.Intervention == store.InterventionHandedOver:
+		// The one is over, the other not begun.
 		c.Holder = ""
 	case rec.Session != "":
 		session, err := store.Load(ctx, st, rec.Session)

@@ -105,7 +105,8 @@ func Watch(ctx context.Context, st store.Store, name string, opts ObserverOption
 // again by the read that follows.
 func (o *Observer) await(ctx context.Context, s Status) {
 	limit := s.ExpiresIn
-	if s.Session != "" && s.Standing != NameExpired { // its renewals wake nobody who waits for the name
+	// Its renewals wake nobody who waits for the name.
+	if s.Session != "" && s.Standing != NameExpired {
 		limit = max(min(limit, s.TTL/3), clock.Resolution+time.Millisecond)
 	}
 	wait := ctx

@@ -58,7 +58,8 @@ type Beginning struct {
 // TermTrace follows one term.
 type TermTrace struct {
 	// Event is called with each event of the lease, in order, under the lease's lock. The first one
-	// is held. The final one, lost or released, comes exactly once, also when the manager is closed.
+	// is held. The final one, lost or released, comes exactly once, also when the manager is
+	// closed.
 	Event func(Event)
 
 	// Renewed is called when a renewal has been answered, or was given up. A lease that a session
@@ -74,8 +75,9 @@ type TermTrace struct {
 // Renewal is one renewal of a term.
 type Renewal struct {
 	Took time.Duration // from the request to its outcome
-	Left time.Duration // the validity that was left at the outcome, before the renewal counted; 0 at least
-	Err  error         // nil for a renewal that counted
+	// The validity that was left at the outcome, before the renewal counted; 0 at least.
+	Left time.Duration
+	Err  error // nil for a renewal that counted
 }
 
 // traceAcquire begins to trace an acquisition. It returns nil hooks when nobody traces.

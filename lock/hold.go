@@ -81,8 +81,8 @@ func (h *Hold) Left() time.Duration {
 	return h.left()
 }
 
-// Context returns a context that is cancelled when the hold ends: with [ErrReleased], or with the *[lease.LostError]
-// of what kept it.
+// Context returns a context that is cancelled when the hold ends: with [ErrReleased], or with the
+// *[lease.LostError] of what kept it.
 func (h *Hold) Context() context.Context { return h.ctx }
 
 // Release gives up the hold. Stop the guarded work first. It blocks until the store has answered,

@@ -121,7 +121,8 @@ func (l *shared) replace(ctx context.Context, id string, e *roster.Entry) error 
 			if roster.Find(f.roster.Held, id) < 0 {
 				return false, fmt.Errorf("%w: the hold for writing isn't on the roster any more", lease.ErrLost)
 			}
-			if f.rec.Token >= e.Token { // else an earlier try, of unknown outcome, was under that one, and may yet land
+			// Else an earlier try, of unknown outcome, was under that one, and may yet land.
+			if f.rec.Token >= e.Token {
 				if e.Token, err = protocol.NextToken(f.rec.Token, l.m.Clock().Wall()); err != nil {
 					return false, err
 				}

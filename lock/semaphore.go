@@ -16,8 +16,10 @@ const MaxShares = roster.MaxShares
 // SemaphoreOptions describe a semaphore. All callers of one name have to give the same options,
 // unless [SetLimit] has set its limit.
 type SemaphoreOptions struct {
-	Limit int  // of the weights of all holders: 1 to MaxShares
-	Fair  bool // first come, first served; otherwise the fastest caller, but a waiter of a TTL takes a place in line
+	Limit int // of the weights of all holders: 1 to MaxShares
+	// First come, first served; otherwise the fastest caller, but a waiter of a TTL takes a place
+	// in line.
+	Fair bool
 }
 
 // Semaphore lets shares be held whose weights add up to a limit. It is safe for concurrent use.

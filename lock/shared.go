@@ -183,7 +183,8 @@ func (a *attempt) look(ctx context.Context, r roster.Roster) error {
 	}
 	line := r.Line(a.mine.ID)
 	look := a.watch.Behind
-	if len(line) == 0 { // the first in line, and who doesn't stand in one, waits for each of the holders
+	// The first in line, and who doesn't stand in one, waits for each of the holders.
+	if len(line) == 0 {
 		look = a.watch.Over
 	}
 	var keys []string
@@ -368,7 +369,8 @@ func (l *shared) remove(ctx context.Context, id string, base *string) error {
 				if base == nil || rec.Version != *base {
 					return false, nil
 				}
-				*rec = protocol.Freed(*rec, protocol.WhyExpired, l.m.Clock().Wall(), "") // as it was to be taken
+				// As it was to be taken.
+				*rec = protocol.Freed(*rec, protocol.WhyExpired, l.m.Clock().Wall(), "")
 				return true, nil
 			}
 			f, err := l.find(ctx, *rec, map[string]bool{})

@@ -51,25 +51,27 @@ type board struct {
 	pauses   map[string]*api.Pause   // of elections, by their names
 	turns    map[string][]turns.Turn // of jobs, by their names, as of the last look at all
 	seq      uint64                  // of the last change
-	past     []*item                 // the changes since from, in order; one that another one has followed may be missing
-	from     uint64
-	looked   bool // at all names
-	view     *view
-	err      error // why the store couldn't be looked at; nil when it could
-	at       clock.Instant
-	wg       sync.WaitGroup
+	// The changes since from, in order; one that another one has followed may be missing.
+	past   []*item
+	from   uint64
+	looked bool // at all names
+	view   *view
+	err    error // why the store couldn't be looked at; nil when it could
+	at     clock.Instant
+	wg     sync.WaitGroup
 }
 
 // bell is what requests and watchers ring. It is held for a moment only.
 type bell struct {
 	mu       sync.Mutex
 	watchers int
-	resident int                 // of these, the journal's: 1 or 0
-	left     clock.Instant       // when the last watcher left
-	touched  map[string]struct{} // names that this server has changed, not read yet; nil while the board rests
-	stop     context.CancelFunc  // of the board's goroutines
-	closed   bool
-	rung     chan struct{} // of capacity 1
+	resident int           // of these, the journal's: 1 or 0
+	left     clock.Instant // when the last watcher left
+	// Names that this server has changed, not read yet; nil while the board rests.
+	touched map[string]struct{}
+	stop    context.CancelFunc // of the board's goroutines
+	closed  bool
+	rung    chan struct{} // of capacity 1
 }
 
 func newBoard(s *Server) *board {
@@ -159,7 +161,8 @@ func (b *board) touch(key string) {
 	}
 	b.bell.mu.Lock()
 	defer b.bell.mu.Unlock()
-	if b.bell.touched == nil || b.bell.watchers == b.bell.resident { // the journal waits for the next look
+	// The journal waits for the next look.
+	if b.bell.touched == nil || b.bell.watchers == b.bell.resident {
 		return
 	}
 	b.bell.touched[key] = struct{}{}
@@ -393,9 +396,4 @@ func (b *board) publish() {
 	if before != nil {
 		close(before.next)
 	}
-}
-
-// same reports whether two pauses are one.
-func same(a, b *api.Pause) bool {
-	return a == b || a != nil && b != nil && a.By == b.By && a.Reason == b.Reason && a.Since.Equal(b.Since) && a.Until.Equal(b.Until)
 }

@@ -38,8 +38,9 @@ type count struct {
 	at      clock.Instant
 	states  map[api.State]int // names, by state
 	highest fence.Token
-	first   time.Duration // until the first hold ends that had not; negative when that is known of none
-	err     error         // why it could not be counted
+	// Until the first hold ends that had not; negative when that is known of none.
+	first time.Duration
+	err   error // why it could not be counted
 }
 
 // take returns the last count that is young enough. It waits for one that is under way for 2 s at

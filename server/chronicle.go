@@ -280,7 +280,8 @@ func (s Span) over(rec store.Record, wall time.Time) Span {
 	switch {
 	case rec.Version == "":
 		s.Ended = "its record was deleted"
-	case len(rec.Past) > 0 && rec.Past[len(rec.Past)-1].Token > s.Token: // more than the record remembers have followed
+	case len(rec.Past) > 0 && rec.Past[len(rec.Past)-1].Token > s.Token:
+		// More than the record remembers have followed.
 		s.Ended = "not known: seen by nobody"
 		if first := rec.Past[len(rec.Past)-1].From; first.After(s.From) && first.Before(wall) {
 			s.Until = first

@@ -132,7 +132,8 @@ func (m *mint) claim(ctx context.Context, l flake.Layout) (*press, error) {
 		return nil, err
 	}
 	pool, values := m.pool(l)
-	h, err := identity.Claim(ctx, s, pool, identity.Options{Values: values, Layout: l, Window: defaultWindow}) // ids outlast an outage; another server takes another number
+	// Ids outlast an outage; another server takes another number.
+	h, err := identity.Claim(ctx, s, pool, identity.Options{Values: values, Layout: l, Window: defaultWindow})
 	if err != nil {
 		return nil, err
 	}

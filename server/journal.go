@@ -35,7 +35,8 @@ const (
 	SpanTerm    = SpanKind(api.SpanTerm)    // a term of ownership
 	SpanShare   = SpanKind(api.SpanShare)   // a share of a read/write lock or a semaphore
 	SpanExpired = SpanKind(api.SpanExpired) // the holder had shown no sign of life for its TTL
-	SpanBroken  = SpanKind(api.SpanBroken)  // an operator had ended the hold, and the holder hadn't let go
+	// An operator had ended the hold, and the holder hadn't let go.
+	SpanBroken  = SpanKind(api.SpanBroken)
 	SpanHanded  = SpanKind(api.SpanHanded)  // the name was handed over, and not yet taken
 	SpanPaused  = SpanKind(api.SpanPaused)  // the election was paused
 	SpanWaiting = SpanKind(api.SpanWaiting) // requests waited at this server
@@ -58,9 +59,10 @@ type SpanQuery struct {
 	Since, Until time.Time // spans that lasted at some time between; zero for no bound
 	Name         string    // of that name; "" for any
 	Prefix       string    // of names that begin so
-	Holder       string    // of that holder: its id, or what comes before the last slash of it; "" for any
-	Limit        int       // at most so many, and fewer if many others had to be passed over
-	After        string    // Next of the page before; "" for the first one
+	// Of that holder: its id, or what comes before the last slash of it; "" for any.
+	Holder string
+	Limit  int    // at most so many, and fewer if many others had to be passed over
+	After  string // Next of the page before; "" for the first one
 }
 
 // SpanPage is a page of spans: those without an end first, then those that ended last.

@@ -17,10 +17,13 @@ import (
 // news are what there is to tell at a time. They don't change, so all watchers read the same ones,
 // and lock nothing.
 type news struct {
-	seq  uint64  // of the last change
-	past []*item // the changes since from, in order; one that another one has followed may be missing
+	seq uint64 // of the last change
+	// The changes since from, in order; one that another one has followed may be missing.
+	past []*item
 	from uint64
-	view *view // everything, as it was at a change that the past reaches back to; nil until the store has been looked at
+	// Everything, as it was at a change that the past reaches back to; nil until the store has been
+	// looked at.
+	view *view
 	at   clock.Instant
 	err  error         // why the store couldn't be looked at; nil when it could
 	next chan struct{} // closed when there are others
@@ -138,4 +141,9 @@ func (i *item) appendTo(b []byte, now clock.Instant) []byte {
 		b = append(rest.Append(append(b, `"expires_in":`...)), ',')
 	}
 	return append(append(b, i.body...), "\n\n"...)
+}
+
+// same reports whether two pauses are one.
+func same(a, b *api.Pause) bool {
+	return a == b || a != nil && b != nil && a.By == b.By && a.Reason == b.Reason && a.Since.Equal(b.Since) && a.Until.Equal(b.Until)
 }

@@ -150,8 +150,9 @@ type call struct {
 
 	patience *patience // with the store
 
-	came    clock.Instant // of a renewal: when it came
-	ordered bool          // what was asked for is done: what is left is to see what comes of it, and to answer
+	came clock.Instant // of a renewal: when it came
+	// What was asked for is done: what is left is to see what comes of it, and to answer.
+	ordered bool
 }
 
 // errAnswered is what a handler returns when it has answered by itself.

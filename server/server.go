@@ -52,7 +52,8 @@ const (
 	Pause   Action = "pause"   // keep candidates from leading, and resume
 	Assign  Action = "assign"  // have values of a pool, and ids
 	Metrics Action = "metrics" // see /metrics, which names nothing
-	Records Action = "records" // read and write the store's records themselves: what package client's store does
+	// Read and write the store's records themselves: what package client's store does.
+	Records Action = "records"
 )
 
 // Caller is the sender of a request.
@@ -80,16 +81,17 @@ var ErrAuthUnavailable = errors.New("it can't be found out now who calls")
 
 // Event is a request that was answered.
 type Event struct {
-	Time     time.Time
-	Caller   string
-	Remote   string // address
-	Action   Action
-	Op       string // "acquire", "renew", "release", …
-	Name     string
-	Holder   string
-	Token    fence.Token
-	Outcome  string // "ok", or the code of the problem
-	Note     string // the request's further parameters, and the reason, in the caller's words; of a session's renewal, what was lost
+	Time    time.Time
+	Caller  string
+	Remote  string // address
+	Action  Action
+	Op      string // "acquire", "renew", "release", …
+	Name    string
+	Holder  string
+	Token   fence.Token
+	Outcome string // "ok", or the code of the problem
+	// The request's other parameters and reason; of a session's renewal, what was lost.
+	Note     string
 	Waited   time.Duration
 	Duration time.Duration
 
@@ -126,7 +128,8 @@ type Options struct {
 	// answered with 429. The counts are in memory: after a restart, a hold counts from its next
 	// renewal.
 	MaxNames, MaxSessions, MaxBytes int
-	MaxSessionTTL                   time.Duration // the longest TTL of a session: 24 h by default, and MaxTTL at most
+	// The longest TTL of a session: 24 h by default, and MaxTTL at most.
+	MaxSessionTTL time.Duration
 	// MaxRate is how many requests a second of one caller are served, with a burst of twice as
 	// many; 0 for any number.
 	MaxRate float64

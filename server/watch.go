@@ -94,14 +94,15 @@ func (b *board) enter(ctx context.Context) error {
 
 // stream is what one watcher has been sent.
 type stream struct {
-	ctx     context.Context //nolint:containedctx // done when the watcher has gone, or the server closes
-	w       http.ResponseWriter
-	rc      *http.ResponseController
-	board   *board
-	prefix  string
-	id      string          // of this server: another one's changes are numbered otherwise
-	seq     uint64          // of the last change that was told; 0 for nothing
-	keepers map[string]bool // sessions that the watcher has been told of; nil when that is not to be told apart
+	ctx    context.Context //nolint:containedctx // done when the watcher has gone, or the server closes
+	w      http.ResponseWriter
+	rc     *http.ResponseController
+	board  *board
+	prefix string
+	id     string // of this server: another one's changes are numbered otherwise
+	seq    uint64 // of the last change that was told; 0 for nothing
+	// Sessions that the watcher has been told of; nil when that is not to be told apart.
+	keepers map[string]bool
 
 	piece *[]byte       // what has yet to be sent; nil for nothing
 	now   clock.Instant // when that was begun
@@ -216,7 +217,8 @@ func (s *stream) told(n *news) (err error) {
 // part of it has to hear all of it again.
 func (s *stream) all(n *news) (err error) {
 	since, _ := n.after(n.view.seq)
-	sessions, told := map[string]*item{}, map[string]bool{} // those that have changed since the view; those that were told
+	// Those that have changed since the view; those that were told.
+	sessions, told := map[string]*item{}, map[string]bool{}
 	for _, i := range since {
 		if i.session {
 			sessions[i.key] = i
@@ -335,7 +337,8 @@ func (s *stream) send() error {
 			return err
 		}
 	}
-	_ = s.rc.SetWriteDeadline(s.board.s.clk.Wall().Add(pieceLimit)) // where it can't be set there is none
+	// Where it can't be set there is none.
+	_ = s.rc.SetWriteDeadline(s.board.s.clk.Wall().Add(pieceLimit))
 	n, err := s.w.Write(*s.piece)
 	s.board.sent.Add(int64(n))
 	return err

@@ -155,9 +155,9 @@ func request(ctx context.Context, st store.Store, space, key string, hash uint64
 	})
 }
 
-// RequestMove asks the owner of a key's slice to hand it over to a worker, by name, address, owner id
-// or session. It blocks until the request is written, not until the slice has moved. The assigner may
-// move it on later: a pin keeps it where it is.
+// RequestMove asks the owner of a key's slice to hand it over to a worker, by name, address, owner
+// id or session. It blocks until the request is written, not until the slice has moved. The
+// assigner may move it on later: a pin keeps it where it is.
 func RequestMove(ctx context.Context, st store.Store, space, key, worker string) error {
 	m, err := find(ctx, st, space, worker)
 	if err != nil {
@@ -172,9 +172,9 @@ func RequestMove(ctx context.Context, st store.Store, space, key, worker string)
 	})
 }
 
-// RequestSplit asks the owner of the slice of a hash to split the slice there: the hash is the first
-// of the upper part. The owner stays, and both parts have higher tokens. It blocks until the request
-// is written.
+// RequestSplit asks the owner of the slice of a hash to split the slice there: the hash is the
+// first of the upper part. The owner stays, and both parts have higher tokens. It blocks until the
+// request is written.
 func RequestSplit(ctx context.Context, st store.Store, space string, hash uint64) error {
 	return request(ctx, st, space, "", hash, func(c *shardmap.Chunk, i int) error { return c.Request(i, shardmap.AskSplit, hash) })
 }

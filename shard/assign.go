@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// assigner is the worker that proposes who is to own what, while it holds the lease of the space. It
-// only proposes: what others own it never takes, unless it knows that their session was closed. So
-// two assigners at a time do no harm, and none leaves the map as it is.
+// assigner is the worker that proposes who is to own what, while it holds the lease of the space.
+// It only proposes: what others own it never takes, unless it knows that their session was closed.
+// So two assigners at a time do no harm, and none leaves the map as it is.
 type assigner struct {
 	t     *term
 	watch *sessions.Watch
@@ -82,7 +82,8 @@ func (t *term) lead(ctx context.Context) {
 			continue
 		}
 		n = 0
-		_ = clock.Sleep(ctx, t.o.clk, t.o.clk.Now().Sub(began)) // a large map takes at most half of a core
+		// A large map takes at most half of a core.
+		_ = clock.Sleep(ctx, t.o.clk, t.o.clk.Now().Sub(began))
 		a.rest(ctx)
 	}
 }

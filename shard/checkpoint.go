@@ -25,8 +25,8 @@ func (s *Slice) Checkpoint(ctx context.Context) ([]byte, error) {
 	return data, err
 }
 
-// SaveCheckpoint saves what the next owner of this name is to continue from, [MaxCheckpoint] bytes at
-// most, under this term's token. The rest is as with [Slice.Checkpoint].
+// SaveCheckpoint saves what the next owner of this name is to continue from, [MaxCheckpoint] bytes
+// at most, under this term's token. The rest is as with [Slice.Checkpoint].
 func (s *Slice) SaveCheckpoint(ctx context.Context, data []byte) error {
 	if len(data) > MaxCheckpoint {
 		return fmt.Errorf("save the checkpoint of %v: %d bytes: want at most %d", s, len(data), MaxCheckpoint)

@@ -25,9 +25,9 @@
 //
 // # Tokens
 //
-// Each change of owner, each split and each merge raises the token over all that the record has ever
-// had. So the token of a key never falls, whatever slice the key is in. A guard of a hashed space
-// keeps its mark per row.
+// Each change of owner, each split and each merge raises the token over all that the record has
+// ever had. So the token of a key never falls, whatever slice the key is in. A guard of a hashed
+// space keeps its mark per row.
 //
 // # Limits
 //

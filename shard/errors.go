@@ -18,7 +18,8 @@ var (
 	ErrMoved    = errors.New("the slice was drained: it goes to another worker, or is split, merged or removed")
 	ErrExpiring = errors.New("the session of the worker is about to end")
 	ErrLeft     = errors.New("the worker has left")
-	ErrTaken    = errors.New("the record of the slice names another owner") // only an outsider's write does that
+	// Only an outsider's write does that.
+	ErrTaken = errors.New("the record of the slice names another owner")
 )
 
 // WrongOwner says that a worker may not act on a key, and who may, as far as the worker knows. It

@@ -85,10 +85,10 @@ type Owner struct {
 	leave bool
 }
 
-// Join makes this process a worker of the space: it owns slices from then on, by and by. Join blocks
-// until the worker is known to the others, or ctx is done. ctx has no effect later. The caller ends
-// the worker by [Owner.Leave], or by [Owner.Close], before it closes the manager. A worker whose
-// session was lost stops all slices and joins again by itself.
+// Join makes this process a worker of the space: it owns slices from then on, by and by. Join
+// blocks until the worker is known to the others, or ctx is done. ctx has no effect later. The
+// caller ends the worker by [Owner.Leave], or by [Owner.Close], before it closes the manager. A
+// worker whose session was lost stops all slices and joins again by itself.
 func Join(ctx context.Context, m *lease.Manager, space Space, w Worker) (*Owner, error) {
 	if m == nil {
 		return nil, errors.New("shard: manager is nil")
@@ -144,9 +144,9 @@ func (w *Worker) check(m *lease.Manager) error {
 }
 
 // Check returns the token under which this worker owns the slice of a key at this instant: the name
-// of a slice, or any key of a hashed space. Otherwise it returns a *[WrongOwner]. Check looks at the
-// clock at each call, does no I/O, takes well under a microsecond, and allocates nothing while the
-// key is this worker's.
+// of a slice, or any key of a hashed space. Otherwise it returns a *[WrongOwner]. Check looks at
+// the clock at each call, does no I/O, takes well under a microsecond, and allocates nothing while
+// the key is this worker's.
 func (o *Owner) Check(key string) (fence.Token, error) {
 	s, err := o.Slice(key)
 	if err != nil {
@@ -200,8 +200,8 @@ func (o *Owner) Slices() []*Slice {
 }
 
 // Leave drains all slices, hands them over, and ends the worker. It returns when nothing of it runs
-// and nothing is left. If ctx is done before, the slices that are left are stopped at once and freed
-// for the others with the session. The error is then the cause of ctx.
+// and nothing is left. If ctx is done before, the slices that are left are stopped at once and
+// freed for the others with the session. The error is then the cause of ctx.
 func (o *Owner) Leave(ctx context.Context) error {
 	o.mu.Lock()
 	o.leave = true

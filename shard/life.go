@@ -93,7 +93,8 @@ func (k *keeper) drainNow(s *Slice) {
 	}
 }
 
-// end ends a slice that isn't this worker's any more, or whose session is about to end. k.mu is held.
+// end ends a slice that isn't this worker's any more, or whose session is about to end. k.mu is
+// held.
 func (k *keeper) end(id string, s *Slice, cause error) {
 	delete(k.held, id)
 	was := s.phase

@@ -121,7 +121,8 @@ func (p *picture) move(at place, to string, ready bool) {
 	gone := func(session string) bool { return p.closed[session] }
 	if s.Owner == "" || gone(s.Owner) {
 		if to != "" {
-			_ = p.edit(at.chunk).Give(at.slice, "", to, gone, p.wall) // no error but that of the last token, which the next round meets
+			// No error but that of the last token, which the next round meets.
+			_ = p.edit(at.chunk).Give(at.slice, "", to, gone, p.wall)
 		}
 		return
 	}
@@ -130,8 +131,8 @@ func (p *picture) move(at place, to string, ready bool) {
 	}
 }
 
-// ask carries out what is asked of a slice that nobody owns, and brings two that are to merge to one
-// owner.
+// ask carries out what is asked of a slice that nobody owns, and brings two that are to merge to
+// one owner.
 func (p *picture) ask(i, j int) {
 	c := p.of(i)
 	s := c.Slices[j]

@@ -46,8 +46,8 @@ type Strategy interface {
 
 // Balance is the default strategy. It gives slices that nobody owns to the workers with the largest
 // lack, in the order of the map, so that a worker has slices side by side. It empties workers that
-// go. Then it moves slices from workers that have too much to those that have too little, the fewest
-// that bring all within the tolerance.
+// go. Then it moves slices from workers that have too much to those that have too little, the
+// fewest that bring all within the tolerance.
 type Balance struct {
 	// Tolerance is by how much of its fair share a worker may have too much before slices move: 0.1
 	// by default. It is at least one slice.

@@ -15,9 +15,9 @@ import (
 )
 
 // Router tells callers which worker owns a key. It keeps the whole map in memory, by push where the
-// store pushes, so that a lookup is no request. A lookup may be late: the worker itself says whether
-// it owns the key ([Owner.Check]), and a guard whether the token is the newest. A Router is safe for
-// concurrent use.
+// store pushes, so that a lookup is no request. A lookup may be late: the worker itself says
+// whether it owns the key ([Owner.Check]), and a guard whether the token is the newest. A Router is
+// safe for concurrent use.
 type Router struct {
 	st     store.Store
 	clk    clock.Clock
@@ -165,8 +165,8 @@ func (r *Router) follow(ctx context.Context, i int, version string, report func(
 }
 
 // Lookup returns the owner of a key: of a name, or of any key of a hashed space. It returns false
-// where nobody owns the key, as far as the router knows, or the name isn't in the space. Lookup does
-// no I/O, takes well under a microsecond and allocates nothing.
+// where nobody owns the key, as far as the router knows, or the name isn't in the space. Lookup
+// does no I/O, takes well under a microsecond and allocates nothing.
 func (r *Router) Lookup(key string) (Route, bool) {
 	hash := shardmap.Hash(key)
 	e := r.chunks[r.space.ChunkOf(hash)].Load().find(key, hash, r.space.Hashed)
@@ -195,7 +195,8 @@ func (r *Router) Refresh(ctx context.Context, key string) (Route, error) {
 	return route, nil
 }
 
-// Close ends the following, and blocks until nothing of it runs. Lookups answer on by what was known.
+// Close ends the following, and blocks until nothing of it runs. Lookups answer on by what was
+// known.
 func (r *Router) Close() {
 	r.stop()
 	r.wg.Wait()

@@ -20,7 +20,8 @@ type Space struct {
 	// aren't there, and removes none: see [AddNames] and [RemoveNames].
 	Names []string
 
-	// Hashed says that the space is the 64-bit hashes of keys, cut into slices. Names is empty then.
+	// Hashed says that the space is the 64-bit hashes of keys, cut into slices. Names is empty
+	// then.
 	Hashed bool
 
 	// Slices is how many slices a hashed space has at first: 256 by default, 1,048,576 at most.
@@ -163,8 +164,8 @@ func RemoveNames(ctx context.Context, st store.Store, space string, names ...str
 	return nil
 }
 
-// SetPlacement replaces the placement of a space. The assigner follows within its next look, a third
-// of the TTL. It blocks until the store has answered or ctx is done.
+// SetPlacement replaces the placement of a space. The assigner follows within its next look, a
+// third of the TTL. It blocks until the store has answered or ctx is done.
 func SetPlacement(ctx context.Context, st store.Store, space string, p Placement) error {
 	key := shardmap.Space{Name: space}.Key()
 	return store.Update(ctx, st, key, func(rec *store.Record) (bool, error) {

@@ -82,7 +82,8 @@ func (o *Owner) run(t *term) {
 			if errors.Is(err, lease.ErrClosed) {
 				return
 			}
-			_ = clock.Sleep(o.ctx, o.clk, min(o.m.TTL()/100<<min(n, 6), o.m.TTL()/3)) // o.ctx is looked at above
+			// o.ctx is looked at above.
+			_ = clock.Sleep(o.ctx, o.clk, min(o.m.TTL()/100<<min(n, 6), o.m.TTL()/3))
 		}
 	}
 }
@@ -208,7 +209,8 @@ func (t *term) followRecord() {
 	key := t.o.space.MemberKey(t.key)
 	for n := 0; t.ctx.Err() == nil; {
 		rec, err := store.Load(t.ctx, t.o.st, key)
-		if err == nil && rec.Version == "" { // an outsider deleted it; or the assigner, when the session is over
+		// An outsider deleted it; or the assigner, when the session is over.
+		if err == nil && rec.Version == "" {
 			if err = t.s.Check(); err == nil {
 				rec, err = t.enlist(t.ctx, nil)
 				rec.Version = ""

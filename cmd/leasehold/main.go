@@ -7,7 +7,8 @@ import (
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/step"
-	_ "github.com/leasehold/leasehold/cmd/leasehold/internal/early" // begins, and often ends, before main
+	// Begins, and often ends, before main.
+	_ "github.com/leasehold/leasehold/cmd/leasehold/internal/early"
 	_ "github.com/leasehold/leasehold/cmd/leasehold/internal/engines"
 )
 

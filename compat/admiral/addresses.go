@@ -145,7 +145,8 @@ func parseAddresses(text string) (addressStore, error) {
 	}
 	for address := range owner {
 		if !listed[address] {
-			all.Addresses = append(all.Addresses, address) // lost by an edit: it is taken all the same
+			// Lost by an edit: it is taken all the same.
+			all.Addresses = append(all.Addresses, address)
 		}
 	}
 	return all, nil

@@ -36,7 +36,8 @@ type Maker func(Params) (StateChecker, error)
 
 // The names of the checkers that are always there.
 const (
-	NoOP      = "NoOPStateChecker"          // always active, without a lease: for a deployment of one instance
+	// Always active, without a lease: for a deployment of one instance.
+	NoOP      = "NoOPStateChecker"
 	DynamoDB  = "dynamodbbasedstatechecker" // Admiral's table in DynamoDB
 	Leasehold = "leasehold"                 // any store of Leasehold's
 )

@@ -27,7 +27,9 @@ type Config struct {
 	Role             string // to assume before the table is used; "" for none
 	Region           string // of the table
 
-	HomeRegion string // the one Region in which everybody writes to a global table in eventual mode; "" for other tables
+	// The one Region in which everybody writes to a global table in eventual mode; "" for other
+	// tables.
+	HomeRegion string
 	PodRegion  string // where this instance runs, for people; Region by default
 	Endpoint   string // of DynamoDB, when it isn't the Region's: a local one, for instance
 	Store      string // URL of a Leasehold store, in place of a table
@@ -83,8 +85,8 @@ func (c Config) texts() []string {
 	}
 }
 
-// Looks is how long an instance may take to see a change of the table, and 0 where the store pushes:
-// Poll, or its default.
+// Looks is how long an instance may take to see a change of the table, and 0 where the store
+// pushes: Poll, or its default.
 func (c Config) Looks(checker string) time.Duration {
 	if !strings.EqualFold(checker, DynamoDB) {
 		return 0

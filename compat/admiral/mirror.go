@@ -9,8 +9,9 @@ import (
 // change, in order: for a program that keeps its role in variables of its own, as Admiral does. The
 // last call, before Mirror returns, has ReadOnly set.
 //
-// Between the end of a term and the call of set lies a moment, longer where the process was stopped.
-// So ask [State.Guard], or [State.Status], before each write, and use what set stored for display.
+// Between the end of a term and the call of set lies a moment, longer where the process was
+// stopped. So ask [State.Guard], or [State.Status], before each write, and use what set stored for
+// display.
 func Mirror(ctx context.Context, c StateChecker, s *State, set func(Status)) error {
 	st := s.Status()
 	set(st)

@@ -82,8 +82,8 @@ func ClaimPrefix(ctx context.Context, st store.Store, prefix, deployment, pod st
 	if rec.Owner != "" { // this deployment's, or another's
 		return prefix, claimPrefix(ctx, st, rec, deployment, pod)
 	}
-	// Before, so that a pod with a wrong flag changes nothing; and after, since another pod may have
-	// claimed another prefix meanwhile: whoever sees that gives its own back.
+	// Before, so that a pod with a wrong flag changes nothing; and after, since another pod may
+	// have claimed another prefix meanwhile: whoever sees that gives its own back.
 	if _, err := onlyPrefix(ctx, st, prefix, deployment); err != nil {
 		return "", err
 	}
@@ -123,10 +123,9 @@ func unclaim(ctx context.Context, st store.Store, mine store.Record, pod string)
 	return err
 }
 
-// CheckPrefix returns an error unless prefix is [AutoPrefix], or two octets in decimal without leading
-// zeros, 240.0 to 255.255:
-// the addresses that RFC 1112 reserves, which no machine has. 240.0 and 240.00 would be the same
-// network.
+// CheckPrefix returns an error unless prefix is [AutoPrefix], or two octets in decimal without
+// leading zeros, 240.0 to 255.255: the addresses that RFC 1112 reserves, which no machine has.
+// 240.0 and 240.00 would be the same network.
 func CheckPrefix(prefix string) error {
 	if prefix == AutoPrefix {
 		return nil

@@ -9,10 +9,10 @@ import (
 )
 
 // Remove deletes the row of the lease, and the record through which operators ask its instances.
-// The lease forgets its last token, so call Remove only for a lease that nobody will use again, such
-// as that of a rehearsal. It changes nothing and returns an error while somebody holds the lease. A
-// row that is not there is no error. It blocks until the store has answered. An instance that still
-// runs may write its record again.
+// The lease forgets its last token, so call Remove only for a lease that nobody will use again,
+// such as that of a rehearsal. It changes nothing and returns an error while somebody holds the
+// lease. A row that is not there is no error. It blocks until the store has answered. An instance
+// that still runs may write its record again.
 func (o Operator) Remove(ctx context.Context) error {
 	rec, err := o.Record(ctx)
 	switch {

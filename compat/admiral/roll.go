@@ -39,8 +39,9 @@ type Instance struct {
 // call is what an operator asks all instances, and their answers. It is the data of the control
 // record.
 type call struct {
-	ID      string      `json:"id,omitempty"`
-	To      string      `json:"to,omitempty"`    // of a switchover: the pod that is to be active; only it answers
+	ID string `json:"id,omitempty"`
+	// Of a switchover: the pod that is to be active; only it answers.
+	To      string      `json:"to,omitempty"`
 	Token   fence.Token `json:"token,omitempty"` // of a switchover: the term that is to end
 	By      string      `json:"by,omitempty"`
 	Answers []Instance  `json:"answers,omitempty"`

@@ -14,13 +14,15 @@ import (
 
 // Status is a snapshot of a [State].
 type Status struct {
-	ReadOnly    bool   // this instance must not write
-	Initialized bool   // it is known which instance may write; false at the start and while the store does not answer
+	ReadOnly bool // this instance must not write
+	// It is known which instance may write; false at the start and while the store does not answer.
+	Initialized bool
 	Reason      string // why it is read-only; "" when it is not
 
-	Lease string      // its name; "" with a checker that has none
-	Pod   string      // podIdentifier of this instance
-	Owner string      // id of the holder as last seen; "" when nobody holds the lease or nothing was seen yet
+	Lease string // its name; "" with a checker that has none
+	Pod   string // podIdentifier of this instance
+	// Id of the holder as last seen; "" when nobody holds the lease or nothing was seen yet.
+	Owner string
 	Token fence.Token // of the holder's term, as last seen
 	Since time.Time   // when that term began, by the holder's wall clock; for people
 	// ExpiresIn is how long the term lasts unless it is renewed. For this instance it is its own
@@ -75,9 +77,9 @@ type State struct {
 // storeClock is a store that tells how far its clock and this machine's are apart at least.
 type storeClock interface{ ClockApart() (time.Duration, bool) }
 
-// ClockApart returns how far this machine's wall clock and the store's are apart at least, and false
-// where the store doesn't tell its own, or hasn't answered yet. No decision depends on it. It does
-// no I/O.
+// ClockApart returns how far this machine's wall clock and the store's are apart at least, and
+// false where the store doesn't tell its own, or hasn't answered yet. No decision depends on it. It
+// does no I/O.
 func (s *State) ClockApart() (time.Duration, bool) {
 	s.mu.Lock()
 	c := s.clock

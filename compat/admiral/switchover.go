@@ -27,9 +27,9 @@ func (o Operator) RollCall(ctx context.Context, wait time.Duration) ([]Instance,
 	return all, err
 }
 
-// room returns the control record to write a call into. A roll call must not take the place of another
-// operator's order to switch over: it waits until nobody asks, for wait at most. A call that was left
-// behind is replaced then.
+// room returns the control record to write a call into. A roll call must not take the place of
+// another operator's order to switch over: it waits until nobody asks, for wait at most. A call
+// that was left behind is replaced then.
 func (o Operator) room(ctx context.Context, c call, wait time.Duration) (store.Record, error) {
 	limited, cancel := clock.WithTimeout(ctx, o.clk(), wait)
 	defer cancel()

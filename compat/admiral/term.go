@@ -42,8 +42,9 @@ func (t Term) Context() context.Context { return t.t.ctx }
 // when it has ended.
 func (t Term) ValidUntil() clock.Instant { return t.t.until() }
 
-// Left returns the time for which the term still lasts if the lease isn't renewed. It returns 0 when
-// the term has ended, and the largest duration with a checker that has no lease. Left does no I/O.
+// Left returns the time for which the term still lasts if the lease isn't renewed. It returns 0
+// when the term has ended, and the largest duration with a checker that has no lease. Left does no
+// I/O.
 func (t Term) Left() time.Duration { return t.t.left() }
 
 // Bind returns a context for one write: it ends with ctx, or when the term does. Call done when the

@@ -25,17 +25,17 @@ import (
 	"github.com/leasehold/leasehold/lease"
 )
 
-// Add has mgr be a candidate for name while it runs. mgr is made with LeaderElection false, and with
-// GracefulShutdownTimeout -1: otherwise Start may return, and the name be released, before what runs
-// in the term has returned.
+// Add has mgr be a candidate for name while it runs. mgr is made with LeaderElection false, and
+// with GracefulShutdownTimeout -1: otherwise Start may return, and the name be released, before
+// what runs in the term has returned.
 //
 // setup is called at the beginning of each term with a manager for that term: what is added to it
 // runs in the term, whether or not it says that it needs a leader. All else is mgr's. An error of
 // setup, or of what it has added, ends the term, and the candidate campaigns again after a rest.
 //
 // When the term ends, the context of everything in it ends, and the name is released when all has
-// returned. If that takes too long, the process exits with 1, unless opts.OnStopTimeout is set: another
-// replica is about to lead.
+// returned. If that takes too long, the process exits with 1, unless opts.OnStopTimeout is set:
+// another replica is about to lead.
 func Add(mgr manager.Manager, leases *lease.Manager, name string, setup func(manager.Manager) error, opts Options) error {
 	log := mgr.GetLogger().WithValues("lease.name", name)
 	cb := election.Callbacks{OnStopTimeout: opts.OnStopTimeout, OnError: func(err error) { log.Error(err, "standing for election") }}
@@ -93,8 +93,8 @@ func Term(ctx context.Context) (election.Term, bool) {
 	return term, ok
 }
 
-// Guard calls r only while the term of its context is valid. A controller that is stopped hands what
-// is left in its queue to its reconciler: with Guard that returns an error.
+// Guard calls r only while the term of its context is valid. A controller that is stopped hands
+// what is left in its queue to its reconciler: with Guard that returns an error.
 func Guard[request comparable](r reconcile.TypedReconciler[request]) reconcile.TypedReconciler[request] {
 	return reconcile.TypedFunc[request](func(ctx context.Context, req request) (reconcile.Result, error) {
 		term, ok := Term(ctx)

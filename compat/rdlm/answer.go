@@ -20,7 +20,8 @@ import (
 func say(w http.ResponseWriter, status int, msg string) {
 	w.Header().Set("Content-Type", typeHTML)
 	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, "<html><title>%d: %s</title><body>%d: %s</body></html>", status, msg, status, msg) // a client that has gone needs no answer
+	// A client that has gone needs no answer.
+	_, _ = fmt.Fprintf(w, "<html><title>%d: %s</title><body>%d: %s</body></html>", status, msg, status, msg)
 }
 
 // typeHTML is the type of all that isn't HAL.

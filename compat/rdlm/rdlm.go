@@ -57,7 +57,8 @@ func (unbounded) Over(string)                         {}
 
 // Done is a request that was answered.
 type Done struct {
-	Op     string // "acquire", "renew", "release", "show"; of administrators "list", "waiters" and "unlock"
+	// "acquire", "renew", "release", "show"; of administrators "list", "waiters" and "unlock".
+	Op     string
 	Name   string // "" for all
 	Holder string
 	Token  fence.Token
@@ -228,7 +229,8 @@ func (h *Handler) show(x *exchange) {
 		h.failed(x, err)
 		return
 	}
-	if h.holds(rec, uid) || ownerPrefix+uid == rec.Owner && !h.expired(rec) { // who was shown the digest may look, and no more
+	// Who was shown the digest may look, and no more.
+	if h.holds(rec, uid) || ownerPrefix+uid == rec.Owner && !h.expired(rec) {
 		tell(w, rec)
 		h.hal(w, r, h.active(rec, uid, true))
 		return

@@ -69,7 +69,8 @@ func openFile(ctx context.Context, cfg admiral.Config) (store.Store, error) {
 	return st, nil
 }
 
-// lockFile keeps every process from writing to the store's file, as one that is stopped in the middle of a write does.
+// lockFile keeps every process from writing to the store's file, as one that is stopped in the
+// middle of a write does.
 func lockFile(path string) (restore func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -175,12 +176,14 @@ func client(endpoint string) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region: region, BaseEndpoint: &endpoint,
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local"}, nil // DynamoDB Local takes any
+			// DynamoDB Local takes any.
+			return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local"}, nil
 		}),
 	})
 }
 
-// makeTable makes Admiral's table once the server answers, as long as it is up. A busy machine takes its time to start a JVM.
+// makeTable makes Admiral's table once the server answers, as long as it is up. A busy machine
+// takes its time to start a JVM.
 func makeTable(ctx context.Context, db *dynamodb.Client, up func() error) error {
 	ctx, cancel := clock.WithTimeout(ctx, clock.System(), 2*time.Minute)
 	defer cancel()

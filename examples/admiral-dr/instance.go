@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-// line is what an instance says on its standard output: a change of its state, or a write to what both of them guard.
+// line is what an instance says on its standard output: a change of its state, or a write to what
+// both of them guard.
 type line struct {
 	State  string      `json:"state,omitempty"`
 	Reason string      `json:"reason,omitempty"`
@@ -19,7 +20,8 @@ type line struct {
 	Holder string      `json:"holder,omitempty"`
 	Write  bool        `json:"write,omitempty"`
 
-	// Of a write: when the instance asked whether it may, and when it knew. All processes of a machine read the clock alike.
+	// Of a write: when the instance asked whether it may, and when it knew. All processes of a
+	// machine read the clock alike.
 	Asked   clock.Instant `json:"asked,omitempty"`
 	Allowed clock.Instant `json:"allowed,omitempty"`
 }
@@ -56,7 +58,8 @@ func runInstance(ctx context.Context, path string, out io.Writer) error {
 				return err
 			}
 		}
-		// The write: only under a term, with its token, and with a context that ends when the term does.
+		// The write: only under a term, with its token, and with a context that ends when the term
+		// does.
 		asked := now()
 		if term, err := state.Guard(ctx); err == nil {
 			allowed := now()

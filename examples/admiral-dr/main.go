@@ -1,10 +1,12 @@
-// Command admiral-dr shows disaster recovery with two instances, in two processes, over one table: a takeover after a crash, a
-// planned switchover, an outage of the store, and everyone held passive by an operator (SKIP-LEASE-POD); as a timeline.
+// Command admiral-dr shows disaster recovery with two instances, in two processes, over one table:
+// a takeover after a crash, a planned switchover, an outage of the store, and everyone held passive
+// by an operator (SKIP-LEASE-POD); as a timeline.
 //
 //	go run ./examples/admiral-dr
 //
-// The table is Admiral's, in DynamoDB Local, which it starts if `scripts/engines install` has installed it, or which is already
-// up at AWS_ENDPOINT_URL_DYNAMODB. Without it, or with -store file, the lease is kept in a file.
+// The table is Admiral's, in DynamoDB Local, which it starts if `scripts/engines install` has
+// installed it, or which is already up at AWS_ENDPOINT_URL_DYNAMODB. Without it, or with -store
+// file, the lease is kept in a file.
 package main
 
 import (

@@ -35,7 +35,8 @@ type show struct {
 	mark              fence.Mark    // of what both instances write to
 	latest            clock.Instant // when the first write of the latest term was allowed
 	accepted, refused int
-	both              int // of the refused: those that were allowed after latest, so that both instances were active
+	// Of the refused: those that were allowed after latest, so that both instances were active.
+	both int
 }
 
 // process is one instance.
@@ -266,8 +267,8 @@ func (s *show) until(ctx context.Context, pod, state string) error {
 	}
 }
 
-// active waits until one of the instances is active, and returns its name. While both of them are by what they said last, one has
-// not yet said that it no longer is: which, can't be told.
+// active waits until one of the instances is active, and returns its name. While both of them are
+// by what they said last, one has not yet said that it no longer is: which, can't be told.
 func (s *show) active(ctx context.Context) (string, error) {
 	ctx, cancel := clock.WithTimeout(ctx, clock.System(), 30*time.Second)
 	defer cancel()

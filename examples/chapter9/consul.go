@@ -77,8 +77,8 @@ func (c Consul) Changed(ctx context.Context, key string) error {
 	return err
 }
 
-// End implements Service. Consul ends a session up to two TTLs after its last sign of life; this asks
-// it to do so now.
+// End implements Service. Consul ends a session up to two TTLs after its last sign of life; this
+// asks it to do so now.
 func (c Consul) End(ctx context.Context, h Held) error {
 	_, err := c.Client.Session().Destroy(h.session.(string), write(ctx))
 	return err

@@ -44,8 +44,9 @@ func UnlockVersion(ctx context.Context, s Service, h Held) error {
 	return s.RemoveVersion(ctx, h)
 }
 
-// Keep is the loop of a renewable lock. It renews h every third of ttl until ctx ends. When the lock is
-// lost, or no renewal has succeeded for four fifths of ttl, it calls handleLockLost and returns.
+// Keep is the loop of a renewable lock. It renews h every third of ttl until ctx ends. When the
+// lock is lost, or no renewal has succeeded for four fifths of ttl, it calls handleLockLost and
+// returns.
 func Keep(ctx context.Context, c clock.Clock, s Service, h Held, ttl time.Duration, handleLockLost func(error)) {
 	end := c.Now().Add(ttl - ttl/5)
 	for {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Resource is what the lock guards. It remembers the highest version that it has seen, and refuses a
-// lower one.
+// Resource is what the lock guards. It remembers the highest version that it has seen, and refuses
+// a lower one.
 type Resource struct {
 	mu     sync.Mutex
 	newest int64
@@ -33,8 +33,8 @@ func (r *Resource) Unchecked(work string) {
 	r.Done = append(r.Done, work)
 }
 
-// Work is a worker. It looks whether it has the lock, which may end between that and the write; so it
-// sends the version along, and the resource looks again.
+// Work is a worker. It looks whether it has the lock, which may end between that and the write; so
+// it sends the version along, and the resource looks again.
 func Work(ctx context.Context, s Service, h Held, r *Resource, work string, between func()) error {
 	if err := s.Renew(ctx, h); err != nil {
 		return err
@@ -43,8 +43,8 @@ func Work(ctx context.Context, s Service, h Held, r *Resource, work string, betw
 	return r.Do(h.Version, work)
 }
 
-// Available returns how available n machines are of which need have to be up, each with availability
-// p, if they fail independently.
+// Available returns how available n machines are of which need have to be up, each with
+// availability p, if they fail independently.
 func Available(n, need int, p float64) float64 {
 	sum := 0.0
 	for up := need; up <= n; up++ {

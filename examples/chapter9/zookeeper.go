@@ -12,8 +12,8 @@ import (
 )
 
 // ZooKeeper keeps a lock in a znode that ends with its session. The version of a znode begins at 0
-// again when it is made again, so it tells no terms apart: here the name of the znode does, which has a
-// number that rises.
+// again when it is made again, so it tells no terms apart: here the name of the znode does, which
+// has a number that rises.
 type ZooKeeper struct{ Servers []string }
 
 type znode struct {
@@ -62,8 +62,8 @@ func lowest(conn *zk.Conn, key string) (string, error) {
 	return key + "/" + slices.Min(names), nil
 }
 
-// Renew implements Service. The client sends signs of life by itself; this looks whether the term is
-// there.
+// Renew implements Service. The client sends signs of life by itself; this looks whether the term
+// is there.
 func (z ZooKeeper) Renew(_ context.Context, h Held) error {
 	node := h.session.(znode)
 	there, _, err := node.conn.Exists(node.path)

@@ -47,8 +47,9 @@ func (g *greeter) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	return reconcile.Result{}, err
 }
 
-// greet writes a greeting in the term of s, unless it is there. The object bears the mark of the highest term that wrote it, and
-// the API server writes only over the version that was read: so a leader of an earlier term can't overwrite it.
+// greet writes a greeting in the term of s, unless it is there. The object bears the mark of the
+// highest term that wrote it, and the API server writes only over the version that was read: so a
+// leader of an earlier term can't overwrite it.
 func greet(ctx context.Context, c client.Client, s fence.Sequencer, cm *corev1.ConfigMap) error {
 	if err := fencekubernetes.Stamp(cm, s); err != nil {
 		return err

@@ -1,6 +1,7 @@
-// Command controller-runtime is a controller with several replicas, whose leader Leasehold elects instead of controller-runtime.
-// Each ConfigMap with the label example=greeting gets a greeting from the leader, under its fencing token: a leader that was
-// cut off, and doesn't know yet that there is another, can't write.
+// Command controller-runtime is a controller with several replicas, whose leader Leasehold elects
+// instead of controller-runtime. Each ConfigMap with the label example=greeting gets a greeting
+// from the leader, under its fencing token: a leader that was cut off, and doesn't know yet that
+// there is another, can't write.
 //
 //	go run ./examples/controller-runtime -namespace default
 //
@@ -36,7 +37,8 @@ import (
 )
 
 func main() {
-	namespace := flag.String("namespace", "default", "where the lease and the ConfigMaps are") // -kubeconfig is controller-runtime's
+	// -kubeconfig is controller-runtime's.
+	namespace := flag.String("namespace", "default", "where the lease and the ConfigMaps are")
 	flag.Parse()
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil)))
 	if err := start(*namespace); err != nil {
@@ -57,10 +59,11 @@ func start(namespace string) error {
 	})
 }
 
-// run runs one replica until ctx is done. What setup adds runs while the replica leads; nothing else runs on all replicas, the
-// health probe apart.
+// run runs one replica until ctx is done. What setup adds runs while the replica leads; nothing
+// else runs on all replicas, the health probe apart.
 func run(ctx context.Context, config *rest.Config, m *lease.Manager, opts manager.Options, setup func(manager.Manager) error) error {
-	forever := -time.Second // OnStopTimeout is what ends the process when a term's work doesn't return
+	// OnStopTimeout is what ends the process when a term's work doesn't return.
+	forever := -time.Second
 	opts.GracefulShutdownTimeout = &forever
 	mgr, err := manager.New(config, opts)
 	if err != nil {
@@ -73,10 +76,11 @@ func run(ctx context.Context, config *rest.Config, m *lease.Manager, opts manage
 	return mgr.Start(ctx)
 }
 
-// withLeases has f hold leases in a namespace. Their requests have connections of their own: those of the controllers can't be
-// in their way.
+// withLeases has f hold leases in a namespace. Their requests have connections of their own: those
+// of the controllers can't be in their way.
 func withLeases(config *rest.Config, namespace string, opts lease.Options, f func(*lease.Manager) error) (err error) {
-	client, err := leases.Client(config) // no limit delays its renewals, and no dead connection all of them
+	// No limit delays its renewals, and no dead connection all of them.
+	client, err := leases.Client(config)
 	if err != nil {
 		return err
 	}

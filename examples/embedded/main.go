@@ -1,10 +1,11 @@
-// Command embedded runs a job that must not run twice at once on this machine. Start it in two terminals with the same
-// file: the second copy waits until the first has finished, or takes over at once when the first is killed.
+// Command embedded runs a job that must not run twice at once on this machine. Start it in two
+// terminals with the same file: the second copy waits until the first has finished, or takes over
+// at once when the first is killed.
 //
 //	go run ./examples/embedded /tmp/jobs.db
 //
-// It needs no server and no configuration. It imports the lease and the engine that keeps it in a file; modules.txt lists
-// all that this brings along.
+// It needs no server and no configuration. It imports the lease and the engine that keeps it in a
+// file; modules.txt lists all that this brings along.
 package main
 
 import (
@@ -49,14 +50,16 @@ func run(ctx context.Context, path string, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 
-	// Run waits for the lease, does the job under it, and releases it. The job's context ends when the lease is lost.
+	// Run waits for the lease, does the job under it, and releases it. The job's context ends when
+	// the lease is lost.
 	return m.Run(ctx, "nightly-report", func(ctx context.Context, l *lease.Lease) error {
 		return report(ctx, l, out)
 	})
 }
 
-// report is the job. What it writes to should see the token and refuse a lower one than it has seen: this process can be
-// stopped between a Check and the write that follows it, for longer than its lease lasts.
+// report is the job. What it writes to should see the token and refuse a lower one than it has
+// seen: this process can be stopped between a Check and the write that follows it, for longer than
+// its lease lasts.
 func report(ctx context.Context, l *lease.Lease, out io.Writer) error {
 	const steps = 3
 	for step := range steps {

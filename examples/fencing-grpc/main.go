@@ -1,5 +1,6 @@
-// Command fencing-grpc guards a gRPC stream: what a worker sends after another has taken its lease is refused, message by message,
-// though the stream was begun in time. The guard asks the store who holds the lease.
+// Command fencing-grpc guards a gRPC stream: what a worker sends after another has taken its lease
+// is refused, message by message, though the stream was begun in time. The guard asks the store who
+// holds the lease.
 //
 //	go run ./examples/fencing-grpc
 package main
@@ -54,7 +55,8 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	return tell(ctx, workers[0], workers[1], out)
 }
 
-// ledger is what a generated file would say of a service with one method, rpc Feed(stream StringValue) returns (stream StringValue).
+// ledger is what a generated file would say of a service with one method, rpc Feed(stream
+// StringValue) returns (stream StringValue).
 var ledger = grpc.ServiceDesc{ServiceName: "example.Ledger", HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{{
 	StreamName: "Feed", ClientStreams: true, ServerStreams: true,
 	Handler: func(out any, stream grpc.ServerStream) error {
@@ -110,8 +112,9 @@ func newWorker(st store.Store, who, addr string) (*worker, error) {
 		return nil, err
 	}
 	w := &worker{st: st, m: m}
-	// This worker asks nobody whether its lease is valid still, as one that was paused right after it had asked. A good one
-	// returns w.lease.Check() with the text, and then our interceptor sends nothing.
+	// This worker asks nobody whether its lease is valid still, as one that was paused right after
+	// it had asked. A good one returns w.lease.Check() with the text, and then our interceptor
+	// sends nothing.
 	sequencer := func() (string, error) { return w.lease.Sequencer().String(), nil }
 	w.conn, err = grpc.NewClient(addr,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -132,7 +135,8 @@ func (w *worker) begin(ctx context.Context) (stream grpc.ClientStream, err error
 
 // send sends a line, and waits for its acknowledgement.
 func send(stream grpc.ClientStream, line string) error {
-	if err := stream.SendMsg(wrapperspb.String(line)); err != nil && !errors.Is(err, io.EOF) { // the receipt tells why it ended
+	// The receipt tells why it ended.
+	if err := stream.SendMsg(wrapperspb.String(line)); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	return stream.RecvMsg(&wrapperspb.StringValue{})

@@ -1,5 +1,6 @@
-// Command fencing-http shows what a fencing token is for, over HTTP: a request that was on its way while its sender lost the lease,
-// another held it, and its sender held it again. The sender may write at the moment the request arrives, and it must be refused.
+// Command fencing-http shows what a fencing token is for, over HTTP: a request that was on its way
+// while its sender lost the lease, another held it, and its sender held it again. The sender may
+// write at the moment the request arrives, and it must be refused.
 //
 //	go run ./examples/fencing-http
 package main

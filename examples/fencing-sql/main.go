@@ -1,6 +1,7 @@
-// Command fencing-sql moves money in a database, under a lease: the check of the fencing token is in the same transaction as the
-// transfer. A worker that was paused between its last look at its lease and its transfer finds, when it wakes up, that the database
-// refuses it. With PostgreSQL the program is the same but for the driver and the dialect.
+// Command fencing-sql moves money in a database, under a lease: the check of the fencing token is
+// in the same transaction as the transfer. A worker that was paused between its last look at its
+// lease and its transfer finds, when it wakes up, that the database refuses it. With PostgreSQL the
+// program is the same but for the driver and the dialect.
 //
 //	go run ./examples/fencing-sql
 package main
@@ -104,7 +105,8 @@ func openBank(ctx context.Context, path string, out io.Writer) (*bank, error) {
 	return &bank{db, marks, out}, nil
 }
 
-// transfer moves money from alice to bob, unless s is of an earlier term than the database has heard of.
+// transfer moves money from alice to bob, unless s is of an earlier term than the database has
+// heard of.
 func (b *bank) transfer(ctx context.Context, s fence.Sequencer, amount int) error {
 	tx, err := b.db.BeginTx(ctx, nil)
 	if err != nil {

@@ -30,7 +30,8 @@ func openEtcd(ctx context.Context, address string) (account, error) {
 	return etcdAccount{client, guard}, err
 }
 
-// deposit has a comparison of its own, as read-modify-write in etcd does. The check of the token is beside it.
+// deposit has a comparison of its own, as read-modify-write in etcd does. The check of the token is
+// beside it.
 func (a etcdAccount) deposit(ctx context.Context, s fence.Sequencer, amount int) error {
 	for {
 		n, revision, err := a.read(ctx)

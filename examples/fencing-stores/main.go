@@ -1,13 +1,14 @@
-// Command fencing-stores shows what a fencing token is for, on the stores that check it inside the write itself. A holder of a
-// lease is stopped, another one takes over and writes, and the first wakes up and writes too: the store refuses that.
+// Command fencing-stores shows what a fencing token is for, on the stores that check it inside the
+// write itself. A holder of a lease is stopped, another one takes over and writes, and the first
+// wakes up and writes too: the store refuses that.
 //
 //	go run ./examples/fencing-stores -etcd 127.0.0.1:2379
 //	go run ./examples/fencing-stores -redis redis://127.0.0.1:6379
 //	go run ./examples/fencing-stores -dynamodb http://127.0.0.1:8000
 //	go run ./examples/fencing-stores -kubernetes ~/.kube/config
 //
-// Each store is a file of its own: etcd.go, redis.go, dynamodb.go, kubernetes.go. The lease is kept in memory, for the
-// resource knows nothing of where it is kept: it compares numbers.
+// Each store is a file of its own: etcd.go, redis.go, dynamodb.go, kubernetes.go. The lease is kept
+// in memory, for the resource knows nothing of where it is kept: it compares numbers.
 package main
 
 import (
@@ -93,7 +94,8 @@ func tell(ctx context.Context, acc account, out io.Writer) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	defer func() { _ = errors.Join(a.Close(), b.Close(), st.Close()) }() // memory has nothing to lose
+	// Memory has nothing to lose.
+	defer func() { _ = errors.Join(a.Close(), b.Close(), st.Close()) }()
 
 	first, err := a.Acquire(ctx, "billing")
 	if err != nil {

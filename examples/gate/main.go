@@ -1,5 +1,6 @@
-// Command gate stands in front of a Kubernetes API server. Start it twice with the same file of leases: lists and watches pass
-// through both copies, and what changes something through the one that holds the lease only.
+// Command gate stands in front of a Kubernetes API server. Start it twice with the same file of
+// leases: lists and watches pass through both copies, and what changes something through the one
+// that holds the lease only.
 //
 //	go run ./examples/gate -listen 127.0.0.1:7443 -upstream https://127.0.0.1:6443 -ca ca.crt -cert gate.crt -key gate.key
 //
@@ -75,8 +76,8 @@ func start(ctx context.Context, s settings, listen, leases string) error {
 	return errors.Join(run(ctx, s, l, st), st.Close())
 }
 
-// run serves on l, and stands for election, until ctx is done. Then the writes under way end first, or are cut; the lease is
-// released next, and the reads under way have a second more.
+// run serves on l, and stands for election, until ctx is done. Then the writes under way end first,
+// or are cut; the lease is released next, and the reads under way have a second more.
 func run(ctx context.Context, s settings, l net.Listener, st store.Store) (err error) {
 	var holder atomic.Pointer[gate.Holder] // whom a refusal names
 	holder.Store(&gate.Holder{})

@@ -16,8 +16,8 @@ import (
 
 // gate says whether the controller may send a write now.
 type gate interface {
-	// begin returns the token of the term, and a context for one write, which ends with the term. Call
-	// done when the write is over.
+	// begin returns the token of the term, and a context for one write, which ends with the term.
+	// Call done when the write is over.
 	begin(ctx context.Context) (_ context.Context, token fence.Token, done func(), err error)
 	// through puts the gate in front of an API server, too, where that is possible.
 	through(next http.RoundTripper) http.RoundTripper
@@ -59,8 +59,8 @@ func (p process) begin(ctx context.Context) (context.Context, fence.Token, func(
 func (process) through(next http.RoundTripper) http.RoundTripper { return next }
 
 // notify: the controller runs all the time, and reads its role from a file before each write. It
-// notes in a second file what it acts on, and the hook that `leasehold standby` calls waits for that
-// (see hook): so the lease isn't handed over while a write of the old term is under way.
+// notes in a second file what it acts on, and the hook that `leasehold standby` calls waits for
+// that (see hook): so the lease isn't handed over while a write of the old term is under way.
 type notify struct {
 	role, acts string // paths
 	limit      func(context.Context) (context.Context, context.CancelFunc)

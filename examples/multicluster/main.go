@@ -1,13 +1,15 @@
-// Command multicluster is a controller that copies objects into several clusters, as Admiral does in large: active in one Region,
-// passive in the other. It starts two API servers and etcd, runs a pair of controllers in three ways (with the library, under
-// `leasehold standby`, and notified by it), and makes faults: it kills, cuts off, stops and switches over. At the end it reads the
-// audit logs of the API servers: no side that was not active may have written an object, and each address must be one service's.
+// Command multicluster is a controller that copies objects into several clusters, as Admiral does
+// in large: active in one Region, passive in the other. It starts two API servers and etcd, runs a
+// pair of controllers in three ways (with the library, under `leasehold standby`, and notified by
+// it), and makes faults: it kills, cuts off, stops and switches over. At the end it reads the audit
+// logs of the API servers: no side that was not active may have written an object, and each address
+// must be one service's.
 //
 //	go run ./examples/multicluster              # six faults for each way, a timeline, and the result
 //	go run ./examples/multicluster -faults 50   # the proof at length
 //
-// The servers are those that `scripts/engines install etcd kubernetes` has installed. The program `leasehold` is built first, unless
-// -leasehold names one.
+// The servers are those that `scripts/engines install etcd kubernetes` has installed. The program
+// `leasehold` is built first, unless -leasehold names one.
 package main
 
 import (

@@ -186,7 +186,8 @@ func (p *play) fault(ctx context.Context, f fault, mode string) error {
 	}
 	successor, _, err := p.settled(ctx, token)
 	if err == nil {
-		err = clock.Sleep(ctx, clock.System(), waitTime/2) // for what the former one may still write
+		// For what the former one may still write.
+		err = clock.Sleep(ctx, clock.System(), waitTime/2)
 	}
 	if err := errors.Join(err, f.undo(p, pod, mode)); err != nil {
 		return fmt.Errorf("%s: %w", f.name, err)
@@ -279,7 +280,8 @@ func (p *play) change(ctx context.Context) {
 		data := map[string]string{"endpoints": fmt.Sprintf("10.%d.%d.%d", n>>16&255, n>>8&255, n&255)}
 		s := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"service": "true"}}, Data: data}
 		if _, err := maps.Update(ctx, s, metav1.UpdateOptions{}); err != nil {
-			_, _ = maps.Create(ctx, s, metav1.CreateOptions{}) // one that fails is tried again at the next change
+			// One that fails is tried again at the next change.
+			_, _ = maps.Create(ctx, s, metav1.CreateOptions{})
 		}
 		_ = clock.Sleep(ctx, clock.System(), 100*milli)
 	}

@@ -21,8 +21,9 @@ type moment struct {
 
 // result is what the API servers say at the end.
 type result struct {
-	faults    []moment
-	took      map[string][]time.Duration // by fault: until the first write of a later term was accepted
+	faults []moment
+	// By fault: until the first write of a later term was accepted.
+	took      map[string][]time.Duration
 	writes    int
 	terms     int
 	foreign   []string

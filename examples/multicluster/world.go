@@ -36,10 +36,11 @@ type world struct {
 	open                bool // the controllers have no gate
 	clusters            []*cluster
 	lease               *servers.Server
-	nets                map[string][]*servers.Network // by pod: to the lease's store, then to each cluster
-	op                  admiral.Operator
-	procs               map[string]*instance
-	ended               []func()
+	// By pod: to the lease's store, then to each cluster.
+	nets  map[string][]*servers.Network
+	op    admiral.Operator
+	procs map[string]*instance
+	ended []func()
 }
 
 type cluster struct {
@@ -156,7 +157,8 @@ func (w *world) start(pod, mode string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = log.Close() }()                                                  // the child has its own
+	// The child has its own.
+	defer func() { _ = log.Close() }()
 	i := &instance{cmd: exec.Command(args[0], args[1:]...), ended: make(chan struct{})} //nolint:noctx // stop ends it
 	i.cmd.Stdout, i.cmd.Stderr = log, log
 	if err := i.cmd.Start(); err != nil {

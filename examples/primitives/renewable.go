@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// RenewableLock is a lock that a dead holder loses. Each process has one of its own; it is not safe for concurrent use.
+// RenewableLock is a lock that a dead holder loses. Each process has one of its own; it is not safe
+// for concurrent use.
 type RenewableLock struct {
 	Store store.Store
 	Clock clock.Clock // of this machine
@@ -62,7 +63,8 @@ func (l *RenewableLock) Renew(ctx context.Context) error {
 	return l.extend(sent, err)
 }
 
-// extend has the lock be valid for the TTL from before the request, less a margin for clocks that run at other rates.
+// extend has the lock be valid for the TTL from before the request, less a margin for clocks that
+// run at other rates.
 func (l *RenewableLock) extend(sent clock.Instant, err error) error {
 	if err == nil {
 		l.until = sent.Add(l.TTL - l.TTL/5)

@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// ErrHeld says that somebody else has the lock, ErrNotHeld that the caller doesn't have it any more.
+// ErrHeld says that somebody else has the lock, ErrNotHeld that the caller doesn't have it any
+// more.
 var (
 	ErrHeld    = errors.New("lock is held")
 	ErrNotHeld = errors.New("lock is not held")
@@ -28,7 +29,8 @@ func SimpleLock(ctx context.Context, st store.Store, name, me string) (token fen
 	return token, err
 }
 
-// SimpleUnlock gives it back: this very term, and no later one. The record stays, so that the token is not forgotten.
+// SimpleUnlock gives it back: this very term, and no later one. The record stays, so that the token
+// is not forgotten.
 func SimpleUnlock(ctx context.Context, st store.Store, name, me string, token fence.Token) error {
 	return store.Update(ctx, st, name, func(rec *store.Record) (write bool, err error) {
 		if rec.Owner != me || rec.Token != token {

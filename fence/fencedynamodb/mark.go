@@ -63,9 +63,9 @@ func mine(s fence.Sequencer) item {
 	return all
 }
 
-// judge returns why an item, as it was when a condition on it failed, refuses s: a *[fence.StaleError],
-// or an error about a mark that is none. It returns nil when the mark is not the reason; same is
-// then whether it is that of s already.
+// judge returns why an item, as it was when a condition on it failed, refuses s: a
+// *[fence.StaleError], or an error about a mark that is none. It returns nil when the mark is not
+// the reason; same is then whether it is that of s already.
 func judge(s fence.Sequencer, old item) (same bool, err error) {
 	mark, err := read(old)
 	if err != nil {

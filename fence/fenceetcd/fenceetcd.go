@@ -10,8 +10,8 @@
 //
 // The highest token that was admitted, and whose it was, is kept in a key for each lease name, the
 // mark. The first transaction of a new token writes it; the others compare it only. A transaction
-// of an earlier term, or of another holder of the same term, is not applied, and Commit returns a *[fence.StaleError]
-// out of the same round trip.
+// of an earlier term, or of another holder of the same term, is not applied, and Commit returns a
+// *[fence.StaleError] out of the same round trip.
 //
 // What writes to the caller's keys without this package is not guarded. A writer needs permission
 // to read and to write the mark as well, and nobody must delete it or put back an old one.

@@ -32,8 +32,8 @@ type Guard struct {
 
 var _ fence.Guard = (*Guard)(nil)
 
-// New returns a guard whose scripts are run through client: a *[redis.Client], a *[redis.ClusterClient]
-// or what else can run scripts. It does no I/O.
+// New returns a guard whose scripts are run through client: a *[redis.Client], a
+// *[redis.ClusterClient] or what else can run scripts. It does no I/O.
 func New(client redis.Scripter, opts Options) (*Guard, error) {
 	if client == nil {
 		return nil, errors.New("redis guard: client is nil: want one from redis.NewClient")

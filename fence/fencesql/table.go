@@ -121,7 +121,8 @@ func (t *Table) judge(ctx context.Context, c Conn, s fence.Sequencer) (found boo
 func (t *Table) queue(lease string) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte("leasehold fence\x00" + t.name + "\x00" + lease)) // never fails
-	return int64(h.Sum64())                                                 // all 64 bits, as a key may have any
+	// All 64 bits, as a key may have any.
+	return int64(h.Sum64())
 }
 
 func unsettled(s fence.Sequencer, err error) error {

@@ -19,21 +19,32 @@ const (
 
 // Identity is a value of a pool that somebody has.
 type Identity struct {
-	Pool      string            `json:"pool"`                 // the name of the pool
-	Value     string            `json:"value"`                // the value
-	Number    uint64            `json:"number"`               // the value of a range; else its place in the pool, from 0 on
-	As        string            `json:"as,omitempty"`         // the name that has the value; absent for a value without one
-	State     State             `json:"state"`                // how the value stands, as a lease does
-	Kept      Kept              `json:"kept"`                 // assigned: until its TTL is over; running: by a process or a session
-	Holder    string            `json:"holder"`               // the id under which the value is held
-	Token     fence.Token       `json:"token"`                // the fencing token of the term
-	Acquired  time.Time         `json:"acquired"`             // when the term began, by the wall clock of who granted it
-	TTL       *Seconds          `json:"ttl,omitempty"`        // how long the value stays taken past the last request or renewal
-	ExpiresIn *Seconds          `json:"expires_in,omitempty"` // how long it stays taken at most, unless it is assigned again or renewed
-	Session   string            `json:"session,omitempty"`    // the id of the session that keeps it
-	Floor     *time.Time        `json:"floor,omitempty"`      // the earliest time of ids that are made with the value
-	Ceiling   *time.Time        `json:"ceiling,omitempty"`    // the latest time of ids that are made with the value
-	Info      map[string]string `json:"info,omitempty"`       // what the holder says of itself, for people
+	Pool  string `json:"pool"`  // the name of the pool
+	Value string `json:"value"` // the value
+	// The value of a range; else its place in the pool, from 0 on.
+	Number uint64 `json:"number"`
+	// The name that has the value; absent for a value without one.
+	As string `json:"as,omitempty"`
+	// How the value stands, as a lease does.
+	State State `json:"state"`
+	// assigned: until its TTL is over; running: by a process or a session.
+	Kept Kept `json:"kept"`
+	// The id under which the value is held.
+	Holder string      `json:"holder"`
+	Token  fence.Token `json:"token"` // the fencing token of the term
+	// When the term began, by the wall clock of who granted it.
+	Acquired time.Time `json:"acquired"`
+	// How long the value stays taken past the last request or renewal.
+	TTL *Seconds `json:"ttl,omitempty"`
+	// How long it stays taken at most, unless it is assigned again or renewed.
+	ExpiresIn *Seconds `json:"expires_in,omitempty"`
+	Session   string   `json:"session,omitempty"` // the id of the session that keeps it
+	// The earliest time of ids that are made with the value.
+	Floor *time.Time `json:"floor,omitempty"`
+	// The latest time of ids that are made with the value.
+	Ceiling *time.Time `json:"ceiling,omitempty"`
+	// What the holder says of itself, for people.
+	Info map[string]string `json:"info,omitempty"`
 }
 
 // Assigned is the answer to POST /v1/identities/{pool}, and what "leasehold id assign" says: an
@@ -53,14 +64,16 @@ type Identities struct {
 // DeclaredPool is a pool, and the answer to PUT /v1/identities/{pool}. It has one of "range",
 // "names", and "prefix" with "bits".
 type DeclaredPool struct {
-	Pool   string   `json:"pool"`             // the name of the pool
-	Range  string   `json:"range,omitempty"`  // what its values are: integers, both ends included, as in 1-254
+	Pool string `json:"pool"` // the name of the pool
+	// What its values are: integers, both ends included, as in 1-254.
+	Range  string   `json:"range,omitempty"`
 	Names  []string `json:"names,omitempty"`  // or names
 	Prefix string   `json:"prefix,omitempty"` // or networks out of this one, as in 10.0.0.0/16
 	Bits   int      `json:"bits,omitempty"`   // how long the prefixes of these networks are
 	Size   int      `json:"size"`             // how many values the pool has
-	Held   *int     `json:"held,omitempty"`   // how many of them somebody has; the answer to PUT doesn't say
-	Layout string   `json:"layout,omitempty"` // the layout of the ids that are made with the values
+	// How many of them somebody has; the answer to PUT doesn't say.
+	Held   *int   `json:"held,omitempty"`
+	Layout string `json:"layout,omitempty"` // the layout of the ids that are made with the values
 }
 
 // IDs is the answer to GET /v1/ids/{layout}.

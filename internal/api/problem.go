@@ -144,18 +144,23 @@ type Problem struct { //nolint:errname // the RFC calls it so
 
 	Field string `json:"field,omitempty"` // the field of the request that is wrong
 	Value string `json:"value,omitempty"` // its value
-	Want  string `json:"want,omitempty"`  // what the field should be; of other_kind: what the name was wanted as
+	// What the field should be; of other_kind: what the name was wanted as.
+	Want string `json:"want,omitempty"`
 
-	Name      string          `json:"name,omitempty"`       // the name that the request was about
-	Holder    string          `json:"holder,omitempty"`     // who holds the name now
-	Token     fence.Token     `json:"token,omitempty"`      // the token of the current term
-	Got       fence.Token     `json:"got,omitempty"`        // the token that was sent
-	Since     *time.Time      `json:"since,omitempty"`      // when the current term began
-	ExpiresIn *Seconds        `json:"expires_in,omitempty"` // how long the current hold lasts, unless it is renewed
-	Note      string          `json:"note,omitempty"`       // who broke the hold or handed it over, and why
-	Kind      store.Kind      `json:"kind,omitempty"`       // of other_kind: what the name is
-	Record    json.RawMessage `json:"record,omitempty"`     // of version_conflict: the record, as it is stored
-	Version   string          `json:"version,omitempty"`    // of version_conflict: the version of the record
+	Name   string      `json:"name,omitempty"`   // the name that the request was about
+	Holder string      `json:"holder,omitempty"` // who holds the name now
+	Token  fence.Token `json:"token,omitempty"`  // the token of the current term
+	Got    fence.Token `json:"got,omitempty"`    // the token that was sent
+	Since  *time.Time  `json:"since,omitempty"`  // when the current term began
+	// How long the current hold lasts, unless it is renewed.
+	ExpiresIn *Seconds `json:"expires_in,omitempty"`
+	// Who broke the hold or handed it over, and why.
+	Note string     `json:"note,omitempty"`
+	Kind store.Kind `json:"kind,omitempty"` // of other_kind: what the name is
+	// Of version_conflict: the record, as it is stored.
+	Record json.RawMessage `json:"record,omitempty"`
+	// Of version_conflict: the version of the record.
+	Version string `json:"version,omitempty"`
 }
 
 func (p *Problem) Error() string { return p.Detail }

@@ -11,12 +11,15 @@ import (
 // RecordLine is a record of the store, as GET and PUT /v1/records send it, and a line of their
 // list.
 type RecordLine struct {
-	Key     string          `json:"key,omitempty"`     // the key of the record
-	Version string          `json:"version,omitempty"` // what tells it from every other state of the key
-	Age     time.Duration   `json:"age,omitempty"`     // how old the record was when it was sent, in nanoseconds; absent when the store can't tell
+	Key string `json:"key,omitempty"` // the key of the record
+	// What tells it from every other state of the key.
+	Version string `json:"version,omitempty"`
+	// How old the record was when it was sent, in nanoseconds; absent when the store can't tell.
+	Age     time.Duration   `json:"age,omitempty"`
 	Record  json.RawMessage `json:"record,omitempty"`  // the record, as it is stored
 	Problem *Problem        `json:"problem,omitempty"` // why the list broke off
-	End     bool            `json:"end,omitempty"`     // true in the last line of a list that is complete
+	// True in the last line of a list that is complete.
+	End bool `json:"end,omitempty"`
 }
 
 // NewRecordLine returns the line of a record.

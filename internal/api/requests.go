@@ -4,11 +4,15 @@ import "github.com/leasehold/leasehold/fence"
 
 // AcquireRequest is the body of POST /v1/leases/{name}.
 type AcquireRequest struct {
-	Holder  string            `json:"holder,omitempty"`  // what the holder calls itself; the answer has the id under which it holds
-	TTL     *Seconds          `json:"ttl,omitempty"`     // how long the hold lasts past its last renewal
-	Wait    *Seconds          `json:"wait,omitempty"`    // how long to wait for the name
-	Session string            `json:"session,omitempty"` // the id of the session that keeps the lease, from POST /v1/sessions
-	Info    map[string]string `json:"info,omitempty"`    // what the holder says of itself, for people; a key that begins with a dot is refused
+	// What the holder calls itself; the answer has the id under which it holds.
+	Holder string `json:"holder,omitempty"`
+	// How long the hold lasts past its last renewal.
+	TTL  *Seconds `json:"ttl,omitempty"`
+	Wait *Seconds `json:"wait,omitempty"` // how long to wait for the name
+	// The id of the session that keeps the lease, from POST /v1/sessions.
+	Session string `json:"session,omitempty"`
+	// What the holder says of itself, for people; a key that begins with a dot is refused.
+	Info map[string]string `json:"info,omitempty"`
 }
 
 // RenewRequest is the body of PUT /v1/leases/{name}, which may be empty.
@@ -18,25 +22,29 @@ type RenewRequest struct {
 
 // BreakRequest is the body of POST /v1/leases/{name}/break.
 type BreakRequest struct {
-	Token fence.Token `json:"token"`           // the token of the term to end: no other is touched
-	Note  string      `json:"note,omitempty"`  // why, for people
-	Grace *Seconds    `json:"grace,omitempty"` // how long others leave the name to a holder that doesn't let go; the TTL by default
+	Token fence.Token `json:"token"`          // the token of the term to end: no other is touched
+	Note  string      `json:"note,omitempty"` // why, for people
+	// How long others leave the name to a holder that doesn't let go; the TTL by default.
+	Grace *Seconds `json:"grace,omitempty"`
 }
 
 // HandoffRequest is the body of POST /v1/leases/{name}/handoff. It has "to", or "any".
 type HandoffRequest struct {
-	To     string      `json:"to,omitempty"`     // a candidate's name, its holder's id, or the beginning of one up to a slash
-	Any    bool        `json:"any,omitempty"`    // true for the next candidate, whichever it is
-	Token  fence.Token `json:"token,omitempty"`  // the token of the term to end: no other is touched; absent for the present leader's
+	// A candidate's name, its holder's id, or the beginning of one up to a slash.
+	To  string `json:"to,omitempty"`
+	Any bool   `json:"any,omitempty"` // true for the next candidate, whichever it is
+	// The token of the term to end: no other is touched; absent for the present leader's.
+	Token  fence.Token `json:"token,omitempty"`
 	Reason string      `json:"reason,omitempty"` // why, for people
 	Wait   *Seconds    `json:"wait,omitempty"`   // how long to wait until another candidate leads
 }
 
 // PauseRequest is the body of POST /v1/leases/{name}/pause.
 type PauseRequest struct {
-	Reason string   `json:"reason"`         // why nobody may lead, for people
-	For    *Seconds `json:"for,omitempty"`  // how long the pause lasts, 1 s to 365 days; absent: until it is resumed
-	Wait   *Seconds `json:"wait,omitempty"` // how long to wait until nobody leads
+	Reason string `json:"reason"` // why nobody may lead, for people
+	// How long the pause lasts, 1 s to 365 days; absent: until it is resumed.
+	For  *Seconds `json:"for,omitempty"`
+	Wait *Seconds `json:"wait,omitempty"` // how long to wait until nobody leads
 }
 
 // ResumeRequest is the body of POST /v1/leases/{name}/resume, which may be empty where there is one
@@ -47,9 +55,10 @@ type ResumeRequest struct {
 
 // SessionRequest is the body of POST /v1/sessions.
 type SessionRequest struct {
-	Holder string            `json:"holder,omitempty"` // what the holder calls itself
-	TTL    *Seconds          `json:"ttl,omitempty"`    // how long the session, and all that it keeps, lasts past its last renewal
-	Info   map[string]string `json:"info,omitempty"`   // what the holder says of itself, for people
+	Holder string `json:"holder,omitempty"` // what the holder calls itself
+	// How long the session, and all that it keeps, lasts past its last renewal.
+	TTL  *Seconds          `json:"ttl,omitempty"`
+	Info map[string]string `json:"info,omitempty"` // what the holder says of itself, for people
 }
 
 // MaxNamed is how many leases one renewal of a session may name.
@@ -71,24 +80,34 @@ type VerifyRequest struct {
 // IdentityRequest is the body of POST /v1/identities/{pool}. At most one of "range", "names", and
 // "prefix" with "bits" is there.
 type IdentityRequest struct {
-	Range   string            `json:"range,omitempty"`   // what the values of the pool are: integers, both ends included, as in 1-254
-	Names   []string          `json:"names,omitempty"`   // or names
-	Prefix  string            `json:"prefix,omitempty"`  // or networks out of this one, as in 10.0.0.0/16
-	Bits    int               `json:"bits,omitempty"`    // how long the prefixes of these networks are
-	Layout  string            `json:"layout,omitempty"`  // the layout of the ids that are made with the values: a name, or a specification
-	As      string            `json:"as,omitempty"`      // whose value it is: the same name is given the same value
-	Value   string            `json:"value,omitempty"`   // this value, and no other
-	TTL     *Seconds          `json:"ttl,omitempty"`     // how long the value stays taken past the last request for it
-	Window  *Seconds          `json:"window,omitempty"`  // how far ahead of now ids made with the value may be dated
-	Session string            `json:"session,omitempty"` // the id of the session that keeps the value instead of the TTL
-	Info    map[string]string `json:"info,omitempty"`    // what the holder says of itself, for people
+	// What the values of the pool are: integers, both ends included, as in 1-254.
+	Range string   `json:"range,omitempty"`
+	Names []string `json:"names,omitempty"` // or names
+	// Or networks out of this one, as in 10.0.0.0/16.
+	Prefix string `json:"prefix,omitempty"`
+	// How long the prefixes of these networks are.
+	Bits int `json:"bits,omitempty"`
+	// The layout of the ids that are made with the values: a name, or a specification.
+	Layout string `json:"layout,omitempty"`
+	// Whose value it is: the same name is given the same value.
+	As    string `json:"as,omitempty"`
+	Value string `json:"value,omitempty"` // this value, and no other
+	// How long the value stays taken past the last request for it.
+	TTL *Seconds `json:"ttl,omitempty"`
+	// How far ahead of now ids made with the value may be dated.
+	Window *Seconds `json:"window,omitempty"`
+	// The id of the session that keeps the value instead of the TTL.
+	Session string `json:"session,omitempty"`
+	// What the holder says of itself, for people.
+	Info map[string]string `json:"info,omitempty"`
 }
 
 // PoolRequest is the body of PUT /v1/identities/{pool}: all values that the pool is to have. It has
 // one of "range", "names", and "prefix" with "bits".
 type PoolRequest struct {
-	Range  string   `json:"range,omitempty"`  // integers, both ends included, as in 1-500
-	Names  []string `json:"names,omitempty"`  // names
-	Prefix string   `json:"prefix,omitempty"` // networks out of this one, which begins with the one that the pool had
-	Bits   int      `json:"bits,omitempty"`   // how long the prefixes of these networks are
+	Range string   `json:"range,omitempty"` // integers, both ends included, as in 1-500
+	Names []string `json:"names,omitempty"` // names
+	// Networks out of this one, which begins with the one that the pool had.
+	Prefix string `json:"prefix,omitempty"`
+	Bits   int    `json:"bits,omitempty"` // how long the prefixes of these networks are
 }

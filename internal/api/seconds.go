@@ -62,7 +62,8 @@ func (s *Seconds) parse(word string) error {
 
 func (s *Seconds) number(text string) error {
 	f, err := strconv.ParseFloat(text, 64)
-	if ns := f * float64(time.Second); err == nil && math.Abs(ns) < math.MaxInt64 { // NaN is no number either
+	// NaN is no number either.
+	if ns := f * float64(time.Second); err == nil && math.Abs(ns) < math.MaxInt64 {
 		*s = Seconds(math.Round(ns))
 		return nil
 	}

@@ -9,15 +9,17 @@ import (
 
 // The headers beside [fence.Header], which names a term wherever one is to be named.
 const (
-	HeaderKey    = "Idempotency-Key"  // of a POST that may be sent again
-	HeaderToken  = "Leasehold-Token"  // of the term that an answer is about
-	HeaderSecret = "Leasehold-Secret" // that came with the grant of a term or of a session, of a request in the name of its holder
+	HeaderKey   = "Idempotency-Key" // of a POST that may be sent again
+	HeaderToken = "Leasehold-Token" // of the term that an answer is about
+	// That came with the grant of a term or of a session, of a request in the name of its holder.
+	HeaderSecret = "Leasehold-Secret"
 )
 
 // List is the answer to GET /v1/leases.
 type List struct {
-	Leases []Lease `json:"leases"`         // in the order of their names
-	Next   string  `json:"next,omitempty"` // the parameter "after" of the next page, if there is one
+	Leases []Lease `json:"leases"` // in the order of their names
+	// The parameter "after" of the next page, if there is one.
+	Next string `json:"next,omitempty"`
 }
 
 // History is the answer to GET /v1/leases/{name}/history.
@@ -52,14 +54,19 @@ const (
 
 // Span is what a name was for a time: a term of ownership, or a state that the server saw.
 type Span struct {
-	Name   string      `json:"name"`             // the name
-	Kind   SpanKind    `json:"kind"`             // what the span is about
-	Holder string      `json:"holder,omitempty"` // the id of the holder; of a pause, who paused; absent where nobody is meant
-	Token  fence.Token `json:"token,omitempty"`  // the fencing token of the term or the share; absent where there is none
-	From   time.Time   `json:"from"`             // when it began: of a term by the holder's wall clock, of a pause by the pauser's, else when the server saw it
-	Until  time.Time   `json:"until,omitzero"`   // when it ended, by the wall clock of who wrote or saw that; absent while it lasts
-	Ended  string      `json:"ended,omitempty"`  // why it ended, if that is known
-	Note   string      `json:"note,omitempty"`   // who intervened, and why
+	Name string   `json:"name"` // the name
+	Kind SpanKind `json:"kind"` // what the span is about
+	// The id of the holder; of a pause, who paused; absent where nobody is meant.
+	Holder string `json:"holder,omitempty"`
+	// The fencing token of the term or the share; absent where there is none.
+	Token fence.Token `json:"token,omitempty"`
+	// When it began: of a term by the holder's wall clock, of a pause by the pauser's, else when
+	// the server saw it.
+	From time.Time `json:"from"`
+	// When it ended, by the wall clock of who wrote or saw that; absent while it lasts.
+	Until time.Time `json:"until,omitzero"`
+	Ended string    `json:"ended,omitempty"` // why it ended, if that is known
+	Note  string    `json:"note,omitempty"`  // who intervened, and why
 }
 
 // Waiters is the answer to GET /v1/leases/{name}/waiters.
@@ -95,12 +102,14 @@ type Grant struct {
 // Session is the answer to POST /v1/sessions and PUT /v1/sessions/{id}: one heartbeat for many
 // leases.
 type Session struct {
-	Session    string      `json:"session"`     // the id of the session
-	Holder     string      `json:"holder"`      // the id under which its leases are held
-	Token      fence.Token `json:"token"`       // the token of the session itself
-	TTL        Seconds     `json:"ttl"`         // how long the session, and all that it keeps, lasts past its last renewal
-	ValidFor   Seconds     `json:"valid_for"`   // how long the holder may rely on its leases, counted from before the request was sent
-	RenewEvery Seconds     `json:"renew_every"` // how often to renew the session
+	Session string      `json:"session"` // the id of the session
+	Holder  string      `json:"holder"`  // the id under which its leases are held
+	Token   fence.Token `json:"token"`   // the token of the session itself
+	// How long the session, and all that it keeps, lasts past its last renewal.
+	TTL Seconds `json:"ttl"`
+	// How long the holder may rely on its leases, counted from before the request was sent.
+	ValidFor   Seconds `json:"valid_for"`
+	RenewEvery Seconds `json:"renew_every"` // how often to renew the session
 	// Broken are the leases of the session that an operator broke, with their tokens: stop what
 	// they guard, and release them. Each renewal says so until that is done.
 	Broken map[string]fence.Token `json:"broken,omitempty"`
@@ -132,20 +141,25 @@ type Loss struct {
 
 // Whoami is the answer to GET /v1/whoami.
 type Whoami struct {
-	Caller string   `json:"caller"` // whom the server takes the caller for; empty for an unknown caller
-	Name   string   `json:"name"`   // the name that was asked about; a * behind it stands for all names that begin so
-	May    []string `json:"may"`    // the actions that the caller may take, as a policy calls them
+	// Whom the server takes the caller for; empty for an unknown caller.
+	Caller string `json:"caller"`
+	// The name that was asked about; a * behind it stands for all names that begin so.
+	Name string   `json:"name"`
+	May  []string `json:"may"` // the actions that the caller may take, as a policy calls them
 }
 
 // Store is the answer to GET /v1/store: what the store behind the server promises.
 type Store struct {
-	Engine      string          `json:"engine"`           // the kind of store
-	Consistency string          `json:"consistency"`      // what its reads and writes promise
-	Fencing     store.Fencing   `json:"fencing"`          // how it refuses stale writers
-	Read        store.ReadWorth `json:"read,omitempty"`   // what a read shows: durable, leader or local
-	Settle      store.Settling  `json:"settle,omitempty"` // how a write of unknown outcome is settled
-	Age         bool            `json:"age"`              // true if the store knows how old a record is
-	Guarantee   string          `json:"guarantee"`        // what holds on it, in a sentence
+	Engine      string        `json:"engine"`      // the kind of store
+	Consistency string        `json:"consistency"` // what its reads and writes promise
+	Fencing     store.Fencing `json:"fencing"`     // how it refuses stale writers
+	// What a read shows: durable, leader or local.
+	Read store.ReadWorth `json:"read,omitempty"`
+	// How a write of unknown outcome is settled.
+	Settle store.Settling `json:"settle,omitempty"`
+	// True if the store knows how old a record is.
+	Age       bool   `json:"age"`
+	Guarantee string `json:"guarantee"` // what holds on it, in a sentence
 }
 
 // Event is the data of an event "lease" of GET /v1/watch: a name has changed.
@@ -158,11 +172,14 @@ type Event struct {
 // SessionEvent is the data of an event "session" of GET /v1/watch: a session that keeps names has
 // been renewed, or is over. What is left of the session is what is left of each of its leases.
 type SessionEvent struct {
-	Seq       uint64   `json:"seq"`                  // the number of the change
-	Session   string   `json:"session"`              // the id of the session, as leases name it
-	TTL       Seconds  `json:"ttl"`                  // how long the session lasts past its last renewal
-	ExpiresIn *Seconds `json:"expires_in,omitempty"` // how long it lasts unless it is renewed; absent when the store can't tell
-	Gone      bool     `json:"gone,omitempty"`       // true if the session is over for good, with all that it keeps
+	Seq     uint64 `json:"seq"`     // the number of the change
+	Session string `json:"session"` // the id of the session, as leases name it
+	// How long the session lasts past its last renewal.
+	TTL Seconds `json:"ttl"`
+	// How long it lasts unless it is renewed; absent when the store can't tell.
+	ExpiresIn *Seconds `json:"expires_in,omitempty"`
+	// True if the session is over for good, with all that it keeps.
+	Gone bool `json:"gone,omitempty"`
 }
 
 // Freshness is the data of an event "beat" of GET /v1/watch: the stream lives.

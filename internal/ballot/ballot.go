@@ -27,9 +27,10 @@ const Format = 1
 
 // Ballot is the data of an election's record.
 type Ballot struct {
-	Format     int         `json:"v"`
-	Pause      *Pause      `json:"pause,omitempty"`  // the one that ends last
-	Pauses     []Pause     `json:"pauses,omitempty"` // all, if there are several; versions that know one only lose them with their next write
+	Format int    `json:"v"`
+	Pause  *Pause `json:"pause,omitempty"` // the one that ends last
+	// All, if there are several; versions that know one only lose them with their next write.
+	Pauses     []Pause     `json:"pauses,omitempty"`
 	Order      *Order      `json:"order,omitempty"`
 	Candidates []Candidate `json:"candidates,omitempty"`
 
@@ -38,9 +39,10 @@ type Ballot struct {
 
 // Order tells the leader of a term to step down.
 type Order struct {
-	Token fence.Token `json:"token"`        // of the term; another one doesn't obey
-	To    string      `json:"to,omitempty"` // owner id of the successor; "" is the next candidate in order
-	By    string      `json:"by,omitempty"`
+	Token fence.Token `json:"token"` // of the term; another one doesn't obey
+	// Owner id of the successor; "" is the next candidate in order.
+	To string `json:"to,omitempty"`
+	By string `json:"by,omitempty"`
 }
 
 // Candidate is a candidate on the list of an election.

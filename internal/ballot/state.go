@@ -10,10 +10,13 @@ import (
 
 // State is what the record of an election says at a time of day.
 type State struct {
-	Pause      *Pause      // the one that ends last; nil unless it is paused: one that is over is none
+	// The one that ends last; nil unless it is paused: one that is over is none.
+	Pause      *Pause
 	Pauses     []Pause     // all of them, in the order in which they were set
 	Candidates []Candidate // in the order in which they came; some may have died since
-	Unused     time.Time   // since when there is none, and no pause, by the wall clock of the [Prune] that found so; else zero
+	// Since when there is none, and no pause, by the wall clock of the [Prune] that found so; else
+	// zero.
+	Unused time.Time
 }
 
 // StateOf returns what the record of an election says at now, the time of day. A record that isn't

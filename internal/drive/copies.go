@@ -95,7 +95,8 @@ func settles(act protocol.Action, err error) bool {
 	case refused:
 		return conflict.Current.Version != act.Rec.Version
 	}
-	return errors.Is(err, store.ErrNotFound) // by a write or a touch: a read is answered with an empty record then
+	// By a write or a touch: a read is answered with an empty record then.
+	return errors.Is(err, store.ErrNotFound)
 }
 
 // repeated is a request of which several copies may be under way. The first is carried out by the

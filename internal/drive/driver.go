@@ -110,8 +110,9 @@ func (d *Driver) Notice() []byte {
 
 // Program is the program that has a term, and what keeps that for it.
 type Program interface {
-	Stop()           // tells the program that its term is over, unless it has been told
-	Retire() *Driver // ends the renewals, and returns the driver, which is the caller's from then on
+	Stop() // tells the program that its term is over, unless it has been told
+	// Ends the renewals, and returns the driver, which is the caller's from then on.
+	Retire() *Driver
 	Env() protocol.Env
 }
 

@@ -23,11 +23,12 @@ const (
 // Looks looks at the records of what one session keeps: its renewals say nothing of them, and an
 // outsider may delete, edit or restore one. It is used by one goroutine at a time.
 type Looks[L Member] struct {
-	Store   store.Store
-	Term    func(L) store.Record           // the term, by its owner, token and session
-	Over    func(L) bool                   // the term has ended: its record doesn't count any more
-	End     func(L, protocol.Cause, error) // is called, perhaps by several goroutines, for each whose record is the session's no more
-	crowded bool                           // a List yields others' records for the most part
+	Store store.Store
+	Term  func(L) store.Record // the term, by its owner, token and session
+	Over  func(L) bool         // the term has ended: its record doesn't count any more
+	// Is called, perhaps by several goroutines, for each whose record is the session's no more.
+	End     func(L, protocol.Cause, error)
+	crowded bool // a List yields others' records for the most part
 }
 
 // Look looks once. A List only raises doubts, which a read settles. A record that can't be read
@@ -55,7 +56,8 @@ func (k *Looks[L]) sift(ctx context.Context, leases []L) (doubtful []L, err erro
 	}
 	yielded := 0
 	for rec, err := range k.Store.List(ctx, prefix) {
-		if err != nil && !errors.Is(err, store.ErrCorrupt) { // of a record that can't be read the List tells no key
+		// Of a record that can't be read the List tells no key.
+		if err != nil && !errors.Is(err, store.ErrCorrupt) {
 			return nil, err
 		}
 		yielded++

@@ -24,15 +24,17 @@ type Member interface {
 type Roster[L Member] struct {
 	mu      sync.Mutex
 	members map[string]L
-	missed  map[string]fence.Token // terms that an operator broke before their claims were known to have landed
-	over    bool
+	// Terms that an operator broke before their claims were known to have landed.
+	missed map[string]fence.Token
+	over   bool
 }
 
 // Entry is what a session makes of a lease that was just acquired under it.
 type Entry[L Member] struct {
-	Over    bool // the session is over, and the lease with it
-	Broken  bool // an operator broke it before the claim was known to have landed
-	Older   L    // another term of the name: an operator ended it, and the notice of that is on its way
+	Over   bool // the session is over, and the lease with it
+	Broken bool // an operator broke it before the claim was known to have landed
+	// Another term of the name: an operator ended it, and the notice of that is on its way.
+	Older   L
 	Another bool // there is an Older
 }
 

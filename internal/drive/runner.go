@@ -17,8 +17,10 @@ import (
 type Runner struct {
 	Store store.Store
 	Clock clock.Clock
-	HTTP  bool   // the store's [store.Properties] say OverHTTP
-	Own   string // the owner whose work ends with this process, at the latest: see [driver.Witness]; "" for none
+	HTTP  bool // the store's [store.Properties] say OverHTTP
+	// The owner whose work ends with this process, at the latest: see [driver.Witness]; "" for
+	// none.
+	Own string
 
 	// Worth, if set, returns why a write that takes or renews a name would be worth too little now.
 	// Then it isn't sent.

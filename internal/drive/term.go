@@ -100,7 +100,8 @@ const (
 // Kept returns what is kept of the record of a term that a session keeps, so that it can be
 // resumed.
 func Kept(rec store.Record) store.Record {
-	rec.Info = protocol.TraceOf(rec.Info) // a session may have very many leases, and nothing needs the rest
+	// A session may have very many leases, and nothing needs the rest.
+	rec.Info = protocol.TraceOf(rec.Info)
 	if len(rec.Past) > keptPast || len(rec.Data) > keptData {
 		rec.Past, rec.Data, rec.Version = nil, nil, "" // read again by the release
 	}

@@ -64,8 +64,8 @@ func (t Target) GroupID() (int, error) {
 	return int(id), nil
 }
 
-// Missing returns an error where the folder is missing and is not to be made, or the file is and has
-// to be there. A file that a group shares is looked at by its engine.
+// Missing returns an error where the folder is missing and is not to be made, or the file is and
+// has to be there. A file that a group shares is looked at by its engine.
 func (t Target) Missing(makeDir, mustExist bool) error {
 	if t.Group != "" {
 		return nil

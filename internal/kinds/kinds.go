@@ -15,7 +15,9 @@ import (
 
 // The keys of records beside that of a name begin so; the name follows.
 const (
-	Locks     = ".lock/"     // the queue of a fair mutex; and where locks were kept that several may hold, before names had kinds
+	// The queue of a fair mutex; and where locks were kept that several may hold, before names had
+	// kinds.
+	Locks     = ".lock/"
 	Elections = ".election/" // the candidates of an election
 	Turns     = ".turn/"     // the last turns of a job
 )

@@ -68,7 +68,8 @@ func (n *name) release(ctx context.Context, owner string, token fence.Token, why
 	if heir == nil || err != nil && !unknown {
 		return Grant{Record: left}, err
 	}
-	if n.claimant == heir { // what it has claimed itself was of a version that is gone, or has to be found out anew
+	// What it has claimed itself was of a version that is gone, or has to be found out anew.
+	if n.claimant == heir {
 		n.past.Orphan(&n.d.Hold)
 		n.forget()
 	}
@@ -76,7 +77,8 @@ func (n *name) release(ctx context.Context, owner string, token fence.Token, why
 		return Grant{}, err
 	}
 	if !n.settle(heir, answer{grant: Grant{Record: left, ValidUntil: heir.until(h.LeftAt)}}) {
-		return n.release(ctx, heir.req.Owner, left.Token, protocol.WhyGivenUp, nil) // it has left in the meantime
+		// It has left in the meantime.
+		return n.release(ctx, heir.req.Owner, left.Token, protocol.WhyGivenUp, nil)
 	}
 	return Grant{Record: left}, nil
 }

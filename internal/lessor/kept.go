@@ -47,7 +47,8 @@ func (k *kept) Token() fence.Token { return k.term.Token }
 // keeper is what a registry knows of a session.
 type keeper struct {
 	roster drive.Roster[*kept]
-	until  clock.Instant // when the session is over unless it is renewed here; guarded by the keepers' mu
+	// When the session is over unless it is renewed here; guarded by the keepers' mu.
+	until clock.Instant
 
 	mu      sync.Mutex
 	looks   drive.Looks[*kept]
@@ -226,7 +227,8 @@ func (r *Registry) glance(k *keeper, ttl time.Duration) (l *glance, begun bool) 
 		ctx, cancel := clock.WithTimeout(r.ctx, r.clk, t.Renew)
 		defer cancel()
 		err := k.looks.Look(ctx, k.roster.Members())
-		for err != nil && clock.Sleep(ctx, r.clk, t.Attempt) == nil { // the store doesn't answer: again, until the next renewal
+		// The store doesn't answer: again, until the next renewal.
+		for err != nil && clock.Sleep(ctx, r.clk, t.Attempt) == nil {
 			err = k.looks.Look(ctx, k.roster.Members())
 		}
 		k.mu.Lock()

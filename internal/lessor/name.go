@@ -282,7 +282,8 @@ func (n *name) over() bool {
 	case protocol.Ended:
 		n.look()
 		n.past.Orphan(h)
-		if n.d.Settle(n.env(), true) { // the holder elsewhere has gone: nobody else lets go of what its session would keep
+		// The holder elsewhere has gone: nobody else lets go of what its session would keep.
+		if n.d.Settle(n.env(), true) {
 			return false
 		}
 		if h.Err != nil && !n.withdrawn && !n.vacated(h.Err) {

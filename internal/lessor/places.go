@@ -70,7 +70,8 @@ func (r *Registry) rank(ctx context.Context, req Request) uint64 {
 	if begun := r.clk.Now(); !p.known && begun >= p.again {
 		p.known, p.ranks = r.recall(ctx)
 		if now := r.clk.Now(); now >= begun.Add(placesLimit) {
-			p.again = now.Add(placesLimit) // who queued behind this look doesn't wait for another one
+			// Who queued behind this look doesn't wait for another one.
+			p.again = now.Add(placesLimit)
 		}
 	}
 	return p.ranks[req.Key][digest(req.ID)]
@@ -89,7 +90,8 @@ func (r *Registry) recall(ctx context.Context) (bool, map[string]map[string]uint
 	if json.Unmarshal(rec.Data, &saved) != nil {
 		return true, nil // there is none, or nothing that could be used
 	}
-	_ = r.st.Delete(ctx, placesKey, rec.Version) // else the next registry recalls it once more, for nobody
+	// Else the next registry recalls it once more, for nobody.
+	_ = r.st.Delete(ctx, placesKey, rec.Version)
 	ranks := map[string]map[string]uint64{}
 	for key, ids := range saved.Queues {
 		ranks[key] = map[string]uint64{}

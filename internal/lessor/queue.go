@@ -18,13 +18,14 @@ type answer struct {
 
 // waiter is a request for a name that has not been answered.
 type waiter struct {
-	req    Request
-	since  clock.Instant
-	limit  clock.Instant // until when it waits for an answer: for a while, too, if it doesn't wait for the name
-	answer chan answer   // of capacity 1
-	rank   uint64        // before those with a higher one, and those without, which is 0
-	secret string        // of the term that is claimed for it
-	kept   string        // what the record of that keeps of it
+	req   Request
+	since clock.Instant
+	// Until when it waits for an answer: for a while, too, if it doesn't wait for the name.
+	limit  clock.Instant
+	answer chan answer // of capacity 1
+	rank   uint64      // before those with a higher one, and those without, which is 0
+	secret string      // of the term that is claimed for it
+	kept   string      // what the record of that keeps of it
 	place  *list.Element
 }
 

@@ -57,7 +57,8 @@ type Grant struct {
 	// LookedAt is how many were looked at for this answer.
 	Lost     map[string]Loss
 	LookedAt int
-	Secret   string // of a new grant: what proves it from now on. Nobody else sees it, and it is stored nowhere
+	// Of a new grant: what proves it from now on. Nobody else sees it, and it is stored nowhere.
+	Secret string
 }
 
 // Waiter is a place in a queue.
@@ -152,9 +153,10 @@ func (r *Registry) Close() error {
 	return nil
 }
 
-// Acquire takes a name. While somebody else holds it, Acquire waits in its queue, for req.Wait at most: then the error is a
-// *[lease.HeldError]. When ctx is done the place in the queue is given up, and a grant that crossed that is freed. A store
-// that doesn't answer is asked again for as long, and for 10 s if there is nothing to wait for.
+// Acquire takes a name. While somebody else holds it, Acquire waits in its queue, for req.Wait at
+// most: then the error is a *[lease.HeldError]. When ctx is done the place in the queue is given
+// up, and a grant that crossed that is freed. A store that doesn't answer is asked again for as
+// long, and for 10 s if there is nothing to wait for.
 //
 // An error that matches [store.ErrInvalid] says what is wrong with the request.
 func (r *Registry) Acquire(ctx context.Context, req Request) (Grant, error) {
@@ -188,9 +190,10 @@ func (r *Registry) free(rec store.Record) {
 	r.start(func() { _, _ = r.Release(r.ctx, rec.Key, rec.Owner, rec.Token, protocol.WhyGivenUp, nil) })
 }
 
-// Renew renews a term, with another TTL if ttl isn't 0. The error is a *[fence.StaleError] when the term is over, and a
-// *[lease.LostError] when an operator broke it: then it is to be released; and that of by, if the request does not prove the term. After
-// one that matches [store.ErrUnknownOutcome] it may be called again.
+// Renew renews a term, with another TTL if ttl isn't 0. The error is a *[fence.StaleError] when the
+// term is over, and a *[lease.LostError] when an operator broke it: then it is to be released; and
+// that of by, if the request does not prove the term. After one that matches
+// [store.ErrUnknownOutcome] it may be called again.
 func (r *Registry) Renew(ctx context.Context, key, owner string, token fence.Token, ttl time.Duration, by Proof) (Grant, error) {
 	return r.renew(ctx, key, owner, token, ttl, by, untouched)
 }
@@ -205,9 +208,10 @@ func (r *Registry) renew(ctx context.Context, key, owner string, token fence.Tok
 	return r.change(ctx, key, func(ctx context.Context, n *name) (Grant, error) { return n.renew(ctx, owner, token, ttl, by, left) })
 }
 
-// Release ends a term, and returns the record as it is then: the next term's, if somebody was waiting. The error is a
-// *[fence.StaleError] when the term is over already, and that of by, if the request does not prove the term. After one that matches
-// [store.ErrUnknownOutcome] it may be called again.
+// Release ends a term, and returns the record as it is then: the next term's, if somebody was
+// waiting. The error is a *[fence.StaleError] when the term is over already, and that of by, if the
+// request does not prove the term. After one that matches [store.ErrUnknownOutcome] it may be
+// called again.
 func (r *Registry) Release(ctx context.Context, key, owner string, token fence.Token, why string, by Proof) (store.Record, error) {
 	g, err := r.change(ctx, key, func(ctx context.Context, n *name) (Grant, error) { return n.release(ctx, owner, token, why, by) })
 	if err == nil || errors.Is(err, fence.ErrStale) {

@@ -50,7 +50,8 @@ func (r *release) build(p program, t target) (string, error) {
 	return exe, nil
 }
 
-// withoutGo leaves out of an environment what says how to build: what is made must not depend on it.
+// withoutGo leaves out of an environment what says how to build: what is made must not depend on
+// it.
 func withoutGo(env []string) (kept []string) {
 	for _, v := range env {
 		name, _, _ := strings.Cut(v, "=")

@@ -91,7 +91,8 @@ func (r *release) layer(exe string) ([]byte, error) {
 	}
 	var authorities bytes.Buffer
 	for root := range bundle.Roots() {
-		if root.Constraint == nil { // the others are trusted for some names only, which a file can't say
+		// The others are trusted for some names only, which a file can't say.
+		if root.Constraint == nil {
 			if err := pem.Encode(&authorities, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}); err != nil {
 				return nil, err
 			}

@@ -32,7 +32,8 @@ func (r *release) lay() (string, error) {
 	return filepath.Join(dir, "files"), os.CopyFS(dir, own)
 }
 
-// linuxPackage makes a deb or an rpm. The light program's package takes the place of the full one's.
+// linuxPackage makes a deb or an rpm. The light program's package takes the place of the full
+// one's.
 func (r *release) linuxPackage(format string, p program, t target, exe string) error {
 	contents, err := r.contents(p, exe)
 	if err != nil {
@@ -66,7 +67,8 @@ func (r *release) linuxPackage(format string, p program, t target, exe string) e
 		},
 	})
 	if format == "deb" {
-		info.Recommends = []string{"procps"} // whose /bin/kill reloads the server; elsewhere util-linux has it
+		// Whose /bin/kill reloads the server; elsewhere util-linux has it.
+		info.Recommends = []string{"procps"}
 	}
 	packager, err := nfpm.Get(format)
 	if err != nil {

@@ -194,7 +194,8 @@ func (h *Hold) Woke() {
 // met takes note of the record as it is, and of what that says of the attempt under way.
 func (h *Hold) met(env Env, cur store.Record) {
 	h.rec, h.recFresh = h.rec.Note(cur, env.Now), true
-	h.sessionRead = h.sessionRead && cur.Age != store.AgeGone // what ended the holder has ended its session
+	// What ended the holder has ended its session.
+	h.sessionRead = h.sessionRead && cur.Age != store.AgeGone
 	switch {
 	case h.att.Op == OpNone:
 		h.worked()

@@ -37,11 +37,12 @@ const (
 
 // Env is what the world tells a hold whenever it is asked or told something.
 type Env struct {
-	Now     clock.Instant
-	Wall    time.Time
-	Nonce   func() string // a fresh one at each call, that no other process can have
-	Jitter  float64       // 0 ≤ Jitter < 1, spreads renewals and retries
-	Session clock.Instant // until when the session that keeps the hold is valid; for kept holds only
+	Now    clock.Instant
+	Wall   time.Time
+	Nonce  func() string // a fresh one at each call, that no other process can have
+	Jitter float64       // 0 ≤ Jitter < 1, spreads renewals and retries
+	// Until when the session that keeps the hold is valid; for kept holds only.
+	Session clock.Instant
 }
 
 // Hold is one attempt to own one name, from wanting it to having let go. It is a value: a copy is a
@@ -52,7 +53,9 @@ type Hold struct {
 	Claim  Claim
 	Timing Timing
 	Try    bool // don't wait for a name that is taken
-	Follow bool // whoever drives it can wait for two keys at once, so that the renewals of the session that keeps the name are heard
+	// Whoever drives it can wait for two keys at once, so that the renewals of the session that
+	// keeps the name are heard.
+	Follow bool
 
 	// Patience is how long a name that has become free is left to others, who go before this hold.
 	// One that its holder has abandoned is freed first, so that they hear of it. A try has none.
@@ -62,9 +65,10 @@ type Hold struct {
 	// using a name as another kind. It is not changed while the hold lasts.
 	Gone map[string]bool
 
-	Phase    Phase
-	Cause    Cause
-	Err      error         // why it Ended without having been held, or without having been let go; or the last failure
+	Phase Phase
+	Cause Cause
+	// Why it Ended without having been held, or without having been let go; or the last failure.
+	Err      error
 	Term     store.Record  // the version of the record that was last known to be this hold's own
 	Deadline clock.Instant // Held: until when it is valid
 	Failing  bool          // Held: the last renewal failed (jeopardy)
@@ -78,21 +82,23 @@ type Hold struct {
 	Allow  func(rec store.Record) error
 	LeftAt clock.Instant // before the write was sent that let go, and began the heir's term
 
-	rec, session          Seen
-	beside                *store.Record // what says who uses the name as another kind; nil before it was read
+	rec, session Seen
+	// What says who uses the name as another kind; nil before it was read.
+	beside                *store.Record
 	att                   Attempt
-	recFresh, sessionRead bool     // read since it last slept
-	once                  bool     // take the record only if nobody ever wrote it
-	gone                  bool     // Held, Lost: the record is known not to be this hold's own any more
-	named                 bool     // of its term only the owner and the token are known
-	mine                  []string // nonces of this process's writes in terms that it has given up
-	pending               string   // Leaving: nonce of a renewal that may have landed, or may yet
-	failures              int      // in a row
-	renewAt, retryAt      clock.Instant
-	left                  string        // the free version that is left to others until claimAt
-	claimAt               clock.Instant // 0 when none is
-	latest                Latest
-	leave                 Exit
+	recFresh, sessionRead bool // read since it last slept
+	once                  bool // take the record only if nobody ever wrote it
+	// Held, Lost: the record is known not to be this hold's own any more.
+	gone             bool
+	named            bool     // of its term only the owner and the token are known
+	mine             []string // nonces of this process's writes in terms that it has given up
+	pending          string   // Leaving: nonce of a renewal that may have landed, or may yet
+	failures         int      // in a row
+	renewAt, retryAt clock.Instant
+	left             string        // the free version that is left to others until claimAt
+	claimAt          clock.Instant // 0 when none is
+	latest           Latest
+	leave            Exit
 }
 
 // Exit is how a hold is to be left.

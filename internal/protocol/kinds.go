@@ -16,7 +16,8 @@ func (h *Hold) fit(s Standing) string {
 	switch {
 	case wanted == "":
 		return ""
-	case (rec.Kind.Shared() || rec.Kind == store.KindPool) && !h.recFresh: // what was remembered of it says nothing
+	case (rec.Kind.Shared() || rec.Kind == store.KindPool) && !h.recFresh:
+		// What was remembered of it says nothing.
 		return h.Key
 	case rec.Kind == store.KindPool && wanted != rec.Kind:
 		h.end(&store.KindError{Name: h.Key, Kind: rec.Kind, Wanted: wanted, Holder: rec.Owner})

@@ -119,7 +119,8 @@ func (h *Hold) take(env Env, cur store.Record) {
 	case cur.Intervention == store.InterventionBroken:
 		h.lose(CauseBroken)
 		return
-	case cur.Intervention == store.InterventionNotice: // nobody knows whether what was told before was heard
+	case cur.Intervention == store.InterventionNotice:
+		// Nobody knows whether what was told before was heard.
 		if h.Notice = h.Left(cur.Data); h.Notice == nil {
 			h.Term.Intervention, h.Term.Note = "", ""
 		}

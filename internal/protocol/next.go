@@ -14,13 +14,14 @@ type Kind uint8
 
 // The kinds of action.
 const (
-	Idle   Kind = iota // nothing, until the driver has something to tell
-	Read               // read Key, then tell Read
-	Write              // write Rec, then tell Wrote
-	Wait               // wait for a change of Key from Version, then tell Read; or until Until, then tell Woke
-	Sleep              // until Until, then tell Woke
-	Refuse             // Try: the name is taken, until Until at the latest
-	Touch              // touch Rec, as [driver.Toucher] does; no hold asks for it
+	Idle  Kind = iota // nothing, until the driver has something to tell
+	Read              // read Key, then tell Read
+	Write             // write Rec, then tell Wrote
+	// Wait for a change of Key from Version, then tell Read; or until Until, then tell Woke.
+	Wait
+	Sleep  // until Until, then tell Woke
+	Refuse // Try: the name is taken, until Until at the latest
+	Touch  // touch Rec, as [driver.Toucher] does; no hold asks for it
 )
 
 // Action is the next thing to do.
@@ -223,7 +224,8 @@ func (h *Hold) nextHeld(env Env) Action {
 		h.beginRenew(env)
 	}
 	act := h.pursue(env, h.Deadline)
-	if h.Deadline == clock.NoDeadline { // a server renews for a holder elsewhere, who doesn't wait for ever
+	// A server renews for a holder elsewhere, who doesn't wait for ever.
+	if h.Deadline == clock.NoDeadline {
 		act.Until = env.Now.Add(namedAttempts * h.Timing.Attempt)
 	}
 	return act.Repeated(env.Now, h.Timing.Attempt)
@@ -261,7 +263,8 @@ func (h *Hold) nextLeaving(env Env) Action {
 	}
 	share, limit := h.Timing.Renew/3, h.leave.By
 	if limit != clock.NoDeadline {
-		share = limit.Sub(env.Now) / 4 // so that one request that gets no answer isn't all: there is time for three
+		// So that one request that gets no answer isn't all: there is time for three.
+		share = limit.Sub(env.Now) / 4
 	} else {
 		limit = env.Now.Add(h.Timing.Answer())
 	}

@@ -58,8 +58,9 @@ const (
 	Dead                           // abandoned: unchanged for its TTL
 	SessionUnknown                 // kept by a session that has not been read yet
 	SessionGone                    // kept by a session that is closed
-	SessionDead                    // kept by a session that is abandoned, and has to be closed first
-	Taken                          // held by somebody
+	// Kept by a session that is abandoned, and has to be closed first.
+	SessionDead
+	Taken // held by somebody
 )
 
 // Verdict is a standing, and for Taken until when at the latest it stands unless a record changes.

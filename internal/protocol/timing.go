@@ -19,11 +19,13 @@ const (
 
 // Timing is how a hold is timed. The zero value of a field means its default.
 type Timing struct {
-	TTL     time.Duration // how long a record lasts past its last renewal
-	Margin  float64       // δ: the share of TTL that the holder leaves unused
-	Drift   float64       // ρ: the bound on a clock rate's error that Margin has to cover
-	Renew   time.Duration // from one renewal to the next; TTL/3
-	Attempt time.Duration // how long a renewal waits for its answer before it is sent once more beside; TTL/20, at least 100 ms where that fits
+	TTL    time.Duration // how long a record lasts past its last renewal
+	Margin float64       // δ: the share of TTL that the holder leaves unused
+	Drift  float64       // ρ: the bound on a clock rate's error that Margin has to cover
+	Renew  time.Duration // from one renewal to the next; TTL/3
+	// How long a renewal waits for its answer before it is sent once more beside; TTL/20, at least
+	// 100 ms where that fits.
+	Attempt time.Duration
 }
 
 // WithDefaults returns t with its zero fields filled in.
@@ -66,7 +68,8 @@ func (t Timing) Survives(within time.Duration) time.Duration {
 // validity subtracts what a reading may be late by: the holder compares a reading with one from
 // before, which was not late.
 func (t Timing) validity(resolution time.Duration) time.Duration {
-	return t.TTL - time.Duration(math.Ceil(float64(t.TTL)*t.Margin)) - resolution // rounded down: never a nanosecond more
+	// Rounded down: never a nanosecond more.
+	return t.TTL - time.Duration(math.Ceil(float64(t.TTL)*t.Margin)) - resolution
 }
 
 // LeastMargin returns the least share of the TTL that a holder has to leave unused when the rates

@@ -22,9 +22,11 @@ type Use int
 
 // From the loosest to the strictest.
 const (
-	Shared Use = iota // internal to the core, imported by siblings: one minor version is compatible in itself
-	Public            // exported: programs import it
-	Guards            // imported by modules that are not in lockstep: compatible over minor versions, too
+	// Internal to the core, imported by siblings: one minor version is compatible in itself.
+	Shared Use = iota
+	Public     // exported: programs import it
+	// Imported by modules that are not in lockstep: compatible over minor versions, too.
+	Guards
 )
 
 // surface returns the packages whose API counts, with their use.

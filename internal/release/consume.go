@@ -152,7 +152,8 @@ func (c *consumer) cleanUp() error {
 				errs = append(errs, os.RemoveAll(filepath.Join(cache, filepath.FromSlash(m.Path)+"@"+v)))
 				at := filepath.Join(cache, "cache", "download", filepath.FromSlash(m.Path), "@v")
 				files, err := filepath.Glob(filepath.Join(at, v+".*"))
-				errs = append(errs, err, os.RemoveAll(filepath.Join(at, "list"))) // the go command asks for it again
+				// The go command asks for it again.
+				errs = append(errs, err, os.RemoveAll(filepath.Join(at, "list")))
 				for _, file := range files {
 					errs = append(errs, os.Remove(file))
 				}
@@ -166,8 +167,8 @@ func (c *consumer) run(dir, name string, args ...string) (string, error) {
 	return command(dir, c.env, name, args...)
 }
 
-// fromGit tags a clone as publish.txt says, has the go command fetch each module from that, and sees
-// that it is the one of the proxy.
+// fromGit tags a clone as publish.txt says, has the go command fetch each module from that, and
+// sees that it is the one of the proxy.
 func (c *consumer) fromGit() error {
 	bare := filepath.Join(c.work, "origin.git")
 	tree := repo(c.w.Root)

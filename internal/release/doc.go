@@ -1,6 +1,6 @@
 // Command release makes a release of every published module, in a folder. It publishes nothing, and
-// leaves the checkout as it is. scripts/release and scripts/release-check call it; docs/releasing.md
-// says how they are used.
+// leaves the checkout as it is. scripts/release and scripts/release-check call it;
+// docs/releasing.md says how they are used.
 //
 //	release make VERSION --into DIR --tree TREE   all but the packages
 //	release check [VERSION]                       what VERSION may not contain, beside the last release

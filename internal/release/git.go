@@ -88,8 +88,8 @@ func (r repo) commit(env []string, message string) (string, error) {
 	return r.git("rev-parse", "HEAD")
 }
 
-// tree returns the name of the tree that a commit would have now, if nothing but the file, which need
-// not be there, changed since the last git add.
+// tree returns the name of the tree that a commit would have now, if nothing but the file, which
+// need not be there, changed since the last git add.
 func (r repo) tree(changed string) (string, error) {
 	if _, err := os.Stat(filepath.Join(string(r), filepath.FromSlash(changed))); err == nil {
 		if _, err := r.git("add", "--", changed); err != nil {

@@ -213,7 +213,8 @@ func (o order) tell(w *Workspace, logged, made string) error {
 		fmt.Fprintf(&text, "git tag %s %s\n", m.tag(o.Version), made)
 		fmt.Fprintf(&tags, " %s", m.tag(o.Version))
 	}
-	// The tag of the root is the one that the workflow waits for, so it comes when the others are there.
+	// The tag of the root is the one that the workflow waits for, so it comes when the others are
+	// there.
 	fmt.Fprintf(&text, "git push origin main%s\n", strings.Replace(tags.String(), " "+o.Version, "", 1))
 	fmt.Fprintf(&text, "git push origin %s\n", o.Version)
 	if o.Rehearse {

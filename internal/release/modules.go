@@ -21,8 +21,9 @@ type Module struct {
 	Published bool
 	File      *modfile.File
 	Packages  []Package
-	Missing   []string // siblings that its packages or their tests import and its go.mod does not require
-	Lockstep  bool     // it uses more of the core than the guards do, so it moves in step with it
+	// Siblings that its packages or their tests import and its go.mod does not require.
+	Missing  []string
+	Lockstep bool // it uses more of the core than the guards do, so it moves in step with it
 }
 
 // unpublished are the elements of a module's folder that say that nobody imports it or installs it

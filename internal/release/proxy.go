@@ -203,8 +203,8 @@ func (p proxy) complete(r repo, m *Module, tree string, of module.Version, file 
 	return scan.Err()
 }
 
-// merge adds what others have, so that the go command finds all versions in one place, as it does in
-// a public proxy: it asks several in turn only for what the first has no prefix of.
+// merge adds what others have, so that the go command finds all versions in one place, as it does
+// in a public proxy: it asks several in turn only for what the first has no prefix of.
 func (p proxy) merge(others ...proxy) error {
 	for _, from := range others {
 		err := filepath.WalkDir(string(from), func(name string, d fs.DirEntry, err error) error {

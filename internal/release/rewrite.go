@@ -11,8 +11,8 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// rewrite makes the worktree that of the version: modules require each other at it, go.work replaces
-// what is required so, and the marker has the name of the minor version.
+// rewrite makes the worktree that of the version: modules require each other at it, go.work
+// replaces what is required so, and the marker has the name of the minor version.
 func (w *Workspace) rewrite(version string) error {
 	for _, m := range w.Modules {
 		for _, s := range w.siblings(m) {

@@ -190,8 +190,8 @@ func purl(path, version string) string {
 	return "pkg:golang/" + strings.ToLower(path) + "@" + version
 }
 
-// licensed returns the licenses whose text is in the folder's license files, or nil where no file is
-// there or its text is unknown.
+// licensed returns the licenses whose text is in the folder's license files, or nil where no file
+// is there or its text is unknown.
 func licensed(dir string) *cdx.Licenses {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

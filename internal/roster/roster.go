@@ -25,10 +25,11 @@ const MaxShares = 100
 type Roster struct {
 	Format int        `json:"v"`
 	Kind   store.Kind `json:"kind"`
-	Limit  int        `json:"limit"`         // of the weights of all holders
-	Set    bool       `json:"set,omitempty"` // by SetLimit: who names another limit follows this one
-	Held   []Entry    `json:"held,omitempty"`
-	Queue  []Entry    `json:"queue,omitempty"` // in the order in which they came
+	Limit  int        `json:"limit"` // of the weights of all holders
+	// By SetLimit: who names another limit follows this one.
+	Set   bool    `json:"set,omitempty"`
+	Held  []Entry `json:"held,omitempty"`
+	Queue []Entry `json:"queue,omitempty"` // in the order in which they came
 
 	Unused time.Time `json:"unused,omitzero"` // since when nobody is on it, as a sweep found
 }

@@ -18,8 +18,10 @@ type State struct {
 	Limit   int         // of the weights of all holders
 	Token   fence.Token // of the last share that was granted
 	Held    []Share
-	Waiting []Share   // in the order in which they are served
-	Unused  time.Time // since when the roster is empty, by the wall clock of the [Prune] that found so; zero if it is in use
+	Waiting []Share // in the order in which they are served
+	// Since when the roster is empty, by the wall clock of the [Prune] that found so; zero if it is
+	// in use.
+	Unused time.Time
 }
 
 // Share is a holder of a lock, or a waiter for it. Its process may have died: it stays until its

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// maxSeen bounds what is remembered, unless [Watch.Remember] says another number. A session that is forgotten costs a wait of one more TTL, not
-// safety.
+// maxSeen bounds what is remembered, unless [Watch.Remember] says another number. A session that is
+// forgotten costs a wait of one more TTL, not safety.
 const maxSeen = 1024
 
 // Watch is what one process has observed of sessions. It remembers from one call to the next, so
@@ -48,7 +48,8 @@ func NewWatch(m Manager, book *sightings.Book) *Watch {
 	return &Watch{st: Bounded(m), push: m.Store(), clk: m.Clock(), book: book, seen: map[string]sight{}, room: maxSeen}
 }
 
-// Remember has room for what was seen of n sessions, at least. It is called before any other method.
+// Remember has room for what was seen of n sessions, at least. It is called before any other
+// method.
 func (w *Watch) Remember(n int) { w.room = max(w.room, n) }
 
 // Over looks at sessions, by their keys, and returns those that are over. One that has not been

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// Ask is what the owner of a slice is asked to do with it. Nobody else may while the owner's session
-// is open.
+// Ask is what the owner of a slice is asked to do with it. Nobody else may while the owner's
+// session is open.
 type Ask string
 
 // What may be asked.
@@ -76,8 +76,8 @@ type sliceJSON struct {
 	At    uint64      `json:"x,omitempty"`
 }
 
-// ParseChunk reads the record of a chunk. One that isn't stored is as a chunk is at first. The error
-// matches [store.ErrCorrupt].
+// ParseChunk reads the record of a chunk. One that isn't stored is as a chunk is at first. The
+// error matches [store.ErrCorrupt].
 func ParseChunk(s Space, index int, rec store.Record) (*Chunk, error) {
 	c := &Chunk{Space: s, Index: index, Token: rec.Token, rec: rec}
 	rec.Key = s.ChunkKey(index)

@@ -11,8 +11,8 @@ import (
 )
 
 // The rules: who may change which entry. An entry belongs to the session that owns it until that
-// session passes it on, or is closed. Whoever else writes the chunk may only ask. Each change of who
-// owns a key, and of the range that it is in, raises the token above every token of the chunk.
+// session passes it on, or is closed. Whoever else writes the chunk may only ask. Each change of
+// who owns a key, and of the range that it is in, raises the token above every token of the chunk.
 
 // ErrOwned is the error of a change that only the owner may make.
 var ErrOwned = errors.New("slice is owned by another session")
@@ -35,9 +35,9 @@ func mayTake(s Slice, me string, closed func(session string) bool) error {
 	return fmt.Errorf("%s: %w: %s", s.ID(), ErrOwned, s.Owner)
 }
 
-// Give makes to the owner of slice i, under a new token; "" frees it. me is the session that writes,
-// "" for none. closed reports whether a session is known to be closed; it may be nil. A request to
-// the old owner stays, unless to is the slice's Next or the owner takes the slice again.
+// Give makes to the owner of slice i, under a new token; "" frees it. me is the session that
+// writes, "" for none. closed reports whether a session is known to be closed; it may be nil. A
+// request to the old owner stays, unless to is the slice's Next or the owner takes the slice again.
 func (c *Chunk) Give(i int, me, to string, closed func(string) bool, wall time.Time) error {
 	s := &c.Slices[i]
 	if err := mayTake(*s, me, closed); err != nil {
@@ -78,8 +78,8 @@ func (c *Chunk) Request(i int, ask Ask, at uint64) error {
 	return nil
 }
 
-// Do carries out what slice i is asked for. A slice that was split, or merged, has the owner that it
-// had before, under new tokens.
+// Do carries out what slice i is asked for. A slice that was split, or merged, has the owner that
+// it had before, under new tokens.
 func (c *Chunk) Do(i int, me string, closed func(string) bool, wall time.Time) error {
 	s := c.Slices[i]
 	if err := mayTake(s, me, closed); err != nil {

@@ -45,9 +45,10 @@ type Space struct {
 
 // Placement says which worker may own what.
 type Placement struct {
-	Max   int   `json:"max,omitempty"`   // slices of one worker at most; 0 is any number
-	Zones bool  `json:"zones,omitempty"` // each zone gets its share of the slices, however many workers it has
-	Pins  []Pin `json:"pins,omitempty"`  // the first that names a slice counts
+	Max int `json:"max,omitempty"` // slices of one worker at most; 0 is any number
+	// Each zone gets its share of the slices, however many workers it has.
+	Zones bool  `json:"zones,omitempty"`
+	Pins  []Pin `json:"pins,omitempty"` // the first that names a slice counts
 }
 
 // Pin keeps slices on some workers.
@@ -142,7 +143,8 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// ParseSpace reads the record of a space. The error matches [store.ErrNotFound] where there is none.
+// ParseSpace reads the record of a space. The error matches [store.ErrNotFound] where there is
+// none.
 func ParseSpace(rec store.Record) (Space, error) {
 	s := Space{}
 	if len(rec.Data) == 0 {

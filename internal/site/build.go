@@ -156,7 +156,8 @@ type shownItem struct {
 
 func (s *site) show(p, title string, contents []heading, body []byte) error {
 	at := s.address(p)
-	v := view{Title: title, Path: p, Contents: contents, Body: template.HTML(body)} // made of escaped text
+	// Made of escaped text.
+	v := view{Title: title, Path: p, Contents: contents, Body: template.HTML(body)}
 	v.Up = strings.Repeat("../", strings.Count(at, "/"))
 	for _, g := range s.groups {
 		shown := shownGroup{Title: g.Title}

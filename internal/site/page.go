@@ -213,6 +213,7 @@ func (s *site) html(p *page) ([]byte, error) {
 	}
 	// Code and text have no such tags: they are escaped.
 	body := bytes.ReplaceAll(out.Bytes(), []byte("<table>"), []byte(`<div class="table" tabindex="0"><table>`))
-	body = bytes.ReplaceAll(body, []byte("<th></th>"), []byte("<td></td>")) // a heading that says nothing
+	// A heading that says nothing.
+	body = bytes.ReplaceAll(body, []byte("<th></th>"), []byte("<td></td>"))
 	return bytes.ReplaceAll(body, []byte("</table>"), []byte("</table></div>")), nil
 }

@@ -68,7 +68,8 @@ func (f *File[T]) Renew() bool {
 
 // reload reads the files. f.mu is held.
 func (f *File[T]) reload() error {
-	f.seen, f.sum = f.look(), f.digest() // before they are read: what changes meanwhile is read again
+	// Before they are read: what changes meanwhile is read again.
+	f.seen, f.sum = f.look(), f.digest()
 	v, err := f.read()
 	if err != nil {
 		return err
@@ -129,7 +130,8 @@ func Server(log *slog.Logger, base *tls.Config, cert, key, ca string) (*File[tls
 		if config.ClientCAs, err = Authorities(ca); err != nil {
 			return nil, fmt.Errorf("--client-ca: %w", err)
 		}
-		config.SessionTicketsDisabled = true // each connection shows its certificate to those who are trusted now
+		// Each connection shows its certificate to those who are trusted now.
+		config.SessionTicketsDisabled = true
 		return config, nil
 	}, paths...)
 }

@@ -26,14 +26,18 @@ const Most = 8
 // Turn is a turn in which the command was begun. Its token fences it: a holder of an earlier term
 // can't change what a later one has begun.
 type Turn struct {
-	At     time.Time   `json:"at"`             // when the turn begins, as the calendar of Zone has it, written as UTC: tells it from all others
+	// When the turn begins, as the calendar of Zone has it, written as UTC: tells it from all
+	// others.
+	At     time.Time   `json:"at"`
 	Zone   string      `json:"zone,omitempty"` // of a tick; "" is UTC
 	Token  fence.Token `json:"token"`
 	Holder string      `json:"holder"`
 	Begun  time.Time   `json:"begun"`          // by the holder's wall clock, for people
 	Ended  time.Time   `json:"ended,omitzero"` // likewise
-	Code   *int        `json:"code,omitempty"` // the exit code; nil while the command runs, and for ever if it was lost
-	Next   time.Time   `json:"next,omitzero"`  // the moment at which the turn after this one begins, for people
+	// The exit code; nil while the command runs, and for ever if it was lost.
+	Code *int `json:"code,omitempty"`
+	// The moment at which the turn after this one begins, for people.
+	Next time.Time `json:"next,omitzero"`
 }
 
 // Failed reports whether a turn may be run again where failures are retried. Its holder no longer

@@ -25,9 +25,9 @@
 //
 // # From term to term
 //
-// The record's Info has the trace parent of the acquisition under [store.InfoTraceParent], and keeps
-// it when the name becomes free. So the next term links to it across processes. Programs that don't
-// know the entry show it among the record's info, or ignore it.
+// The record's Info has the trace parent of the acquisition under [store.InfoTraceParent], and
+// keeps it when the name becomes free. So the next term links to it across processes. Programs that
+// don't know the entry show it among the record's info, or ignore it.
 //
 // # Metrics
 //
@@ -40,8 +40,8 @@
 //	leasehold.lease.handovers         hand-overs, by outcome: ok, error
 //	leasehold.telemetry.dropped       spans dropped because the exporter hung
 //
-// Each has the attribute leasehold.lease.kind: lease, election, pool, or session for a session's own
-// record. No metric has the name of a lease, unless [Config.MetricName] gives it one.
+// Each has the attribute leasehold.lease.kind: lease, election, pool, or session for a session's
+// own record. No metric has the name of a lease, unless [Config.MetricName] gives it one.
 //
 // # What telemetry can't do
 //

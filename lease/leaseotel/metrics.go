@@ -9,11 +9,12 @@ import (
 
 // The attributes of spans and metrics.
 const (
-	NameKey    = attribute.Key("leasehold.lease.name")
-	KindKey    = attribute.Key("leasehold.lease.kind")
-	TokenKey   = attribute.Key("leasehold.lease.token")
-	HolderKey  = attribute.Key("leasehold.lease.holder") // whom the acquisition waits for, or hands over to
-	CauseKey   = attribute.Key("leasehold.lease.cause")  // why a term ended
+	NameKey  = attribute.Key("leasehold.lease.name")
+	KindKey  = attribute.Key("leasehold.lease.kind")
+	TokenKey = attribute.Key("leasehold.lease.token")
+	// Whom the acquisition waits for, or hands over to.
+	HolderKey  = attribute.Key("leasehold.lease.holder")
+	CauseKey   = attribute.Key("leasehold.lease.cause") // why a term ended
 	OutcomeKey = attribute.Key("leasehold.lease.outcome")
 	LeftKey    = attribute.Key("leasehold.lease.left") // seconds of validity
 	TryKey     = attribute.Key("leasehold.lease.try")  // the caller didn't wait

@@ -56,8 +56,8 @@ func (q *queue) take() func() {
 }
 
 // Flush blocks until all spans that have ended were passed to the span processor, or ctx is done,
-// whose cause it returns then. Call it after the managers are closed, and before the tracer provider
-// is shut down.
+// whose cause it returns then. Call it after the managers are closed, and before the tracer
+// provider is shut down.
 func (t *Telemetry) Flush(ctx context.Context) error {
 	t.queue.mu.Lock()
 	running, idle := t.queue.running, t.queue.idle

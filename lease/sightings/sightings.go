@@ -111,7 +111,8 @@ func (b *Book) Note(rec store.Record, since clock.Instant) {
 		return
 	}
 	s := &sighting{since: since}
-	if rec.Owner != "" && rec.Nonce != "" && since != clock.Ended { // without a nonce, a version alone may be another store's
+	// Without a nonce, a version alone may be another store's.
+	if rec.Owner != "" && rec.Nonce != "" && since != clock.Ended {
 		s.Record = store.Record{
 			Key: rec.Key, Owner: rec.Owner, Token: rec.Token, TTL: rec.TTL, Session: rec.Session, Nonce: rec.Nonce,
 		}
@@ -233,7 +234,8 @@ func (b *Book) makeRoom() error {
 	}
 	var files []fs.FileInfo
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() { // another process may have removed it
+		// Another process may have removed it.
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
 			files = append(files, info)
 		}
 	}

@@ -45,8 +45,8 @@ var kinds = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// page returns the files of the page by their paths at the server, and their digest; "/" is the page
-// itself. A program that serves no page doesn't make them.
+// page returns the files of the page by their paths at the server, and their digest; "/" is the
+// page itself. A program that serves no page doesn't make them.
 var page = sync.OnceValues(load)
 
 func load() (all map[string][]byte, digest string) {

@@ -91,7 +91,8 @@ func (s *Store) pairs(ctx context.Context, prefix string) (api.KVPairs, error) {
 	if meta.ResultsFilteredByACLs {
 		return nil, fmt.Errorf("consul keeps records back from this token: give it a policy with key_prefix %q { policy = \"read\" }", s.prefix)
 	}
-	if len(pairs) == 0 { // from those who have no token, Consul keeps back that it kept anything back
+	// From those who have no token, Consul keeps back that it kept anything back.
+	if len(pairs) == 0 {
 		if _, _, err := s.client.KV().Get(prefix, s.query(ctx, 0, 0)); err != nil {
 			return nil, s.failed(ctx, err)
 		}

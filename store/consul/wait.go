@@ -45,12 +45,13 @@ func begin(_ context.Context, key string) *watcher.Watch {
 
 // The durations of queries, and the pauses between them.
 const (
-	longWait  = time.Minute      // so that a connection that died without a word is found out
-	shortWait = time.Second      // while there are more keys than queries
-	grace     = 10 * time.Second // that an answer may come later: the server adds a sixteenth of the wait itself
-	pauseMin  = 20 * time.Millisecond
-	retryMax  = 2 * time.Second        // after errors
-	quietMax  = 250 * time.Millisecond // after answers that say nothing new
+	longWait  = time.Minute // so that a connection that died without a word is found out
+	shortWait = time.Second // while there are more keys than queries
+	// That an answer may come later: the server adds a sixteenth of the wait itself.
+	grace    = 10 * time.Second
+	pauseMin = 20 * time.Millisecond
+	retryMax = 2 * time.Second        // after errors
+	quietMax = 250 * time.Millisecond // after answers that say nothing new
 )
 
 // follow asks what becomes of key until ctx ends, by one blocking query after another.

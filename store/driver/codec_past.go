@@ -72,7 +72,8 @@ func appendShared(b []byte, text string, same, none int) []byte {
 
 // appendDate appends t, which passed checkDate.
 func appendDate(b []byte, from, t time.Time) []byte {
-	if d := t.Round(0).Sub(from.Round(0)); -near < d && d < near { // of the wall clock: a reader has no other
+	// Of the wall clock: a reader has no other.
+	if d := t.Round(0).Sub(from.Round(0)); -near < d && d < near {
 		return strconv.AppendInt(b, int64(d), 10)
 	}
 	return appendTime(b, t)

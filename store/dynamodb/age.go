@@ -16,7 +16,8 @@ func (s *Store) stamp() string {
 	if !ok {
 		return ""
 	}
-	return at.UTC().Add(time.Millisecond - 1).Format("2006-01-02T15:04:05.000Z07:00") // which truncates
+	// Which truncates.
+	return at.UTC().Add(time.Millisecond - 1).Format("2006-01-02T15:04:05.000Z07:00")
 }
 
 // age returns how long ago at least the row's version was sent to the server: what the server's

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold/leasehold/store/dynamodb/internal/poll"
 )
 
-// The prices of on-demand capacity in us-east-1, in US dollars a million units, since 1 November 2024.
-// A replicated write costs the same in each Region of a global table. See
+// The prices of on-demand capacity in us-east-1, in US dollars a million units, since 1 November
+// 2024. A replicated write costs the same in each Region of a global table. See
 // https://aws.amazon.com/dynamodb/pricing/on-demand/.
 const (
 	WritePrice = 0.625
@@ -21,17 +21,19 @@ const Month = 730 * time.Hour
 
 // Setup is what [Cost] estimates. The zero value of a field means its default.
 type Setup struct {
-	Leases     int           // how many are held all the time
-	Sessions   int           // over how many sessions they are spread; 0: each lease renews itself
-	TTL        time.Duration // 15 s by default
-	Renewals   float64       // per TTL: 3 by default
-	Waiters    int           // how many wait, each for a name of its own or in a process of its own
-	PollMax    time.Duration // Options.PollMax of the waiters: 1 s by default
-	Handovers  float64       // how often a lease changes hands in a month, by a release and an acquisition: 0 by default
-	RowBytes   int           // size of a row: up to 1,024 by default, for one write unit
-	Regions    int           // replicas of the table, each of which pays for every write: 1 by default
-	WritePrice float64       // dollars a million write units; the constant by default
-	ReadPrice  float64       // dollars a million read units; the constant by default
+	Leases   int           // how many are held all the time
+	Sessions int           // over how many sessions they are spread; 0: each lease renews itself
+	TTL      time.Duration // 15 s by default
+	Renewals float64       // per TTL: 3 by default
+	Waiters  int           // how many wait, each for a name of its own or in a process of its own
+	PollMax  time.Duration // Options.PollMax of the waiters: 1 s by default
+	// How often a lease changes hands in a month, by a release and an acquisition: 0 by default.
+	Handovers float64
+	RowBytes  int // size of a row: up to 1,024 by default, for one write unit
+	// Replicas of the table, each of which pays for every write: 1 by default.
+	Regions    int
+	WritePrice float64 // dollars a million write units; the constant by default
+	ReadPrice  float64 // dollars a million read units; the constant by default
 }
 
 func (s Setup) withDefaults() Setup {
@@ -90,12 +92,13 @@ func (s Setup) check() error {
 
 // Estimate is what a setup takes in a [Month].
 type Estimate struct {
-	Renew   Line // renewals, of the sessions or of each lease
-	Look    Line // reads of the records of what sessions keep, four times in a TTL
-	Change  Line // releases and acquisitions
-	Wait    Line // polls of the waiters
-	Total   Line
-	PerHold Line // what the same would take if each lease renewed itself: the total without sessions
+	Renew  Line // renewals, of the sessions or of each lease
+	Look   Line // reads of the records of what sessions keep, four times in a TTL
+	Change Line // releases and acquisitions
+	Wait   Line // polls of the waiters
+	Total  Line
+	// What the same would take if each lease renewed itself: the total without sessions.
+	PerHold Line
 }
 
 // Line is one part of an estimate.
@@ -146,7 +149,8 @@ func Cost(setup Setup) (Estimate, error) {
 		const million = 1e6
 		return Line{writes, reads, writes/million*s.WritePrice + reads/million*s.ReadPrice}
 	}
-	const writesPerChange, readsPerChange = 2, 1 // release, acquire; one read by whoever doesn't remember the name
+	// Release, acquire; one read by whoever doesn't remember the name.
+	const writesPerChange, readsPerChange = 2, 1
 	change := s.Handovers * float64(s.Leases)
 	e := Estimate{
 		Renew:  line(perHeartbeat*float64(heartbeats), 0),

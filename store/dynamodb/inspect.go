@@ -99,7 +99,8 @@ func (s *Store) inspectClock(ctx context.Context) driver.Finding {
 		f.Status, f.Detail = driver.StatusWarn, "the server doesn't tell its time"
 		return f
 	}
-	off := s.opts.Clock.Wall().Sub(read.Date.Add(500 * time.Millisecond)) // the middle of the second that the date names
+	// The middle of the second that the date names.
+	off := s.opts.Clock.Wall().Sub(read.Date.Add(500 * time.Millisecond))
 	f.Detail = fmt.Sprintf("this machine's is off the server's by %v, to a second or so", off.Round(100*time.Millisecond))
 	const most = 30 * time.Second
 	if off.Abs() > most {

@@ -13,8 +13,8 @@ type Plan struct {
 	// instead of one of Leasehold's own.
 	Admiral bool
 	// Replicas and Witness are the Regions of a global table in strong mode (MRSC): three replicas,
-	// or two and a witness, which stores no rows. Without them the table is in one Region. The first
-	// replica is the Region in which the table is made.
+	// or two and a witness, which stores no rows. Without them the table is in one Region. The
+	// first replica is the Region in which the table is made.
 	Replicas []string
 	Witness  string
 	// Bare leaves the permissions out of the templates.

@@ -284,7 +284,8 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Record,
 func (s *Store) Wait(ctx context.Context, key, version string) (store.Record, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := context.AfterFunc(s.life, func() { cancel(store.ErrClosed) }) // Close reaches the inner store only later
+	// Close reaches the inner store only later.
+	stop := context.AfterFunc(s.life, func() { cancel(store.ErrClosed) })
 	defer stop()
 	for {
 		f, err := s.begin(ctx, Wait, store.Record{Key: key, Version: version})

@@ -17,8 +17,9 @@ import (
 type Pair struct {
 	primary, replica *memory.DB
 
-	mu        sync.Mutex
-	apart     chan struct{} // nil while the replica has all that the primary has; closed when that is so again
+	mu sync.Mutex
+	// Nil while the replica has all that the primary has; closed when that is so again.
+	apart     chan struct{}
 	failovers int
 }
 

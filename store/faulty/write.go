@@ -10,7 +10,8 @@ import (
 
 // Put implements [store.Store].
 func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
-	rec = rec.Clone() // a late copy of the request must not see what the caller does to its record meanwhile
+	// A late copy of the request must not see what the caller does to its record meanwhile.
+	rec = rec.Clone()
 	return s.write(ctx, Put, rec, func(ctx context.Context) (store.Record, error) { return s.inner.Put(ctx, rec) })
 }
 

@@ -76,11 +76,11 @@
 //	path.lock         empty; its flock orders the writers, locks on its bytes say who lives and who writes
 //	path.wake/        gates and FIFOs: may be removed at any time
 //
-// All are of mode 0600 or 0700, less the umask. Those of a [Group] have its mode, whatever the umask
-// of the member who makes them: they take it from their folder, which is setgid, and SQLite takes
-// that of its log from the database. The schema has a number (PRAGMA user_version), and
-// Open refuses a file of a newer one. Copy the database with SQLite's own means (.backup, VACUUM
-// INTO), not with cp while it is in use.
+// All are of mode 0600 or 0700, less the umask. Those of a [Group] have its mode, whatever the
+// umask of the member who makes them: they take it from their folder, which is setgid, and SQLite
+// takes that of its log from the database. The schema has a number (PRAGMA user_version), and Open
+// refuses a file of a newer one. Copy the database with SQLite's own means (.backup, VACUUM INTO),
+// not with cp while it is in use.
 //
 // # What it can't guarantee
 //

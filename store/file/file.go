@@ -15,8 +15,10 @@ import (
 
 // Options of [Open]. The zero value is ready for use.
 type Options struct {
-	CreateDir bool // make the folder of the file, mode 0700, where it is missing; otherwise that is an error
-	AllowFUSE bool // accept a FUSE file system; only where it is known to keep flock and fsync, for all its users
+	// Make the folder of the file, mode 0700, where it is missing; otherwise that is an error.
+	CreateDir bool
+	// Accept a FUSE file system; only where it is known to keep flock and fsync, for all its users.
+	AllowFUSE bool
 
 	// Group, if set, is who shares the file. Open then makes no store: [Create] does. It refuses
 	// files whose group or mode would keep a member out, and a place where a user who is neither

@@ -29,7 +29,8 @@ import (
 type gate struct {
 	f     *os.File      // nil where there can't be a gate
 	stuck chan struct{} // of a wait that was given up: closed when it ends
-	next  int64         // the number that is to be drawn next if nobody has drawn since this gate did; 0 before that
+	// The number that is to be drawn next if nobody has drawn since this gate did; 0 before that.
+	next int64
 }
 
 const (

@@ -17,8 +17,9 @@ import (
 // taking before it at most, however many there are, and a process that has just been served gets in
 // line behind all others of its lane.
 type lane struct {
-	gate  *gate
-	since atomic.Int64  // the instant since when the lane waits for its turn and the file lock; 0 when it doesn't
+	gate *gate
+	// The instant since when the lane waits for its turn and the file lock; 0 when it doesn't.
+	since atomic.Int64
 	queue list.List     // of *request; guarded by Store.mu
 	kick  chan struct{} // of capacity 1
 }

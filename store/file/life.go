@@ -32,7 +32,9 @@ type mark struct {
 	term   string // which term of the record the holder is of: see termOf
 	writer string // name of a life
 	space  string // name of the clock of the writer: see clockSpace
-	wall   string // Unix time in milliseconds, in base 36, not before that of the write; "" in versions before this one
+	// Unix time in milliseconds, in base 36, not before that of the write; "" in versions before
+	// this one.
+	wall string
 }
 
 const (

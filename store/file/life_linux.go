@@ -129,7 +129,8 @@ func (l *life) announce(dir string) *os.File {
 	if err := unix.Mkfifo(path, 0o600); !isThere(err) {
 		return nil
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0) // for writing alone it would need a reader
+	// For writing alone it would need a reader.
+	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil
 	}

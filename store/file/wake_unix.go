@@ -153,7 +153,8 @@ func (b *bell) open() error {
 	if err := unix.Mkfifo(b.tmp(), 0o600); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(b.tmp(), os.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0) // read and write: it never ends
+	// Read and write: it never ends.
+	f, err := os.OpenFile(b.tmp(), os.O_RDWR|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err == nil {
 		share(f)
 		if err = os.Rename(b.tmp(), b.base()); err != nil {

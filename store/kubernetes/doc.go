@@ -111,8 +111,8 @@
 //     seconds ahead after a burst of writes. A TTL under 4 s may be renewed more than once a
 //     second. For such a TTL the duration is a second longer instead.
 //   - client-go can't see that a session is renewed. So a session touches the Leases that it keeps
-//     ([driver.Toucher]): every TTL/4 it writes renewTime, the real duration and the holder. A lease
-//     whose Touch fails for too long ends, as its own renewal's would.
+//     ([driver.Toucher]): every TTL/4 it writes renewTime, the real duration and the holder. A
+//     lease whose Touch fails for too long ends, as its own renewal's would.
 //   - A touch is one write every TTL/4 for each of the first 16 leases of a session: 16 a minute at
 //     a TTL of 15 s. That is as many as for the session itself, and about half of what client-go's
 //     leader writes. Further leases are not touched. They have a duration of 366 days, and if the

@@ -171,7 +171,8 @@ func (h *hub) readUntilQuiet(e *entry) {
 			return
 		}
 		if r.err != nil {
-			_ = clock.Sleep(h.ctx, h.store.clock, pause-rand.N(pause/2)) // its error is that of the ctx
+			// Its error is that of the ctx.
+			_ = clock.Sleep(h.ctx, h.store.clock, pause-rand.N(pause/2))
 			pause = min(2*pause, retryMax)
 		}
 	}

@@ -27,6 +27,7 @@ func (s *Store) Lease(ctx context.Context, key string) (*coordinationv1.Lease, e
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", key, s.explain("get", err))
 	}
-	obj.APIVersion, obj.Kind = coordinationv1.SchemeGroupVersion.String(), "Lease" // which the client leaves out
+	// Which the client leaves out.
+	obj.APIVersion, obj.Kind = coordinationv1.SchemeGroupVersion.String(), "Lease"
 	return obj, nil
 }

@@ -22,8 +22,9 @@ import (
 
 // Options of [New].
 type Options struct {
-	Namespace string      // where the Lease objects are; required
-	Clock     clock.Clock // times renewals, for people, and requests of its own; clock.System() when nil
+	Namespace string // where the Lease objects are; required
+	// Times renewals, for people, and requests of its own; clock.System() when nil.
+	Clock clock.Clock
 
 	// Owner, if set, owns the Leases that this store creates. When the owner is deleted,
 	// Kubernetes' garbage collector deletes them, held or not. So it has to outlive each holder: a
@@ -103,7 +104,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrCorrupt) {
 		err = nil
 	}
-	if err == nil || isForbidden(err) { // who has no rights in a namespace is told that whether there is one or not
+	// Who has no rights in a namespace is told that whether there is one or not.
+	if err == nil || isForbidden(err) {
 		look := s.rest.Get().AbsPath("/api/v1/namespaces", s.namespace).Do(ctx).Error()
 		if statusCode(look) == http.StatusNotFound { // most accounts may not look
 			return s.noNamespace(look)

@@ -37,7 +37,8 @@ func TransportFor(config *rest.Config) (http.RoundTripper, error) {
 	for range maxLanes {
 		c := rest.CopyConfig(config)
 		if c.Dial == nil {
-			c.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext // client-go's own
+			// Client-go's own.
+			c.Dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 		}
 		t, err := rest.TransportFor(c) // another one each time, since none has a Dial in common
 		if err != nil {
@@ -77,7 +78,8 @@ type lanes struct {
 	all    []*lane
 	used   int           // of them
 	opened clock.Instant // when the last one was
-	ends   []func()      // of the requests that open connections beside late ones: one for each but the first, at most
+	// Of the requests that open connections beside late ones: one for each but the first, at most.
+	ends []func()
 }
 
 // lane is one connection, by HTTP/2; its fields are guarded by the lanes' mutex.
@@ -115,7 +117,8 @@ func (l *lanes) take(req *http.Request) *lane {
 	case best == nil:
 		best = l.open(now)
 	case best.doubt(now) == 0 || !l.spare(now):
-	case best.doubt(now) == late: // and may answer: where the network is slow a new one takes three times as long
+	case best.doubt(now) == late:
+		// And may answer: where the network is slow a new one takes three times as long.
 		l.openBeside(req, now)
 	default:
 		best = l.open(now)

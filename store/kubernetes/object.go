@@ -24,11 +24,13 @@ import (
 
 // What the specification of a Lease has no field for is in annotations.
 const (
-	annotationKey    = "leasehold.dev/key"         // the record's key, where the object's name is another
-	annotationRecord = "leasehold.dev/record"      // the record, as package store writes it
-	annotationTerm   = "leasehold.dev/transitions" // spec.leaseTransitions of the term that the record tells of
-	annotationWrite  = "leasehold.dev/write"       // another one with each write of the record
-	annotationTouch  = "leasehold.dev/touch"       // another one with each Touch; a write leaves it
+	// The record's key, where the object's name is another.
+	annotationKey    = "leasehold.dev/key"
+	annotationRecord = "leasehold.dev/record" // the record, as package store writes it
+	// spec.leaseTransitions of the term that the record tells of.
+	annotationTerm  = "leasehold.dev/transitions"
+	annotationWrite = "leasehold.dev/write" // another one with each write of the record
+	annotationTouch = "leasehold.dev/touch" // another one with each Touch; a write leaves it
 )
 
 // version is the compare-and-swap value of an object, with what the next write has to know of it,
@@ -269,7 +271,8 @@ func annotations(key, body string, transitions int32) map[string]string {
 func (s *Store) spec(rec store.Record, prev version) coordinationv1.LeaseSpec {
 	transitions := prev.transitions
 	if prev.uid != "" && rec.Owner != "" && hash(rec.Owner) != prev.holder {
-		if transitions++; transitions < 0 { // as client-go counts; the server refuses what overflows
+		// As client-go counts; the server refuses what overflows.
+		if transitions++; transitions < 0 {
 			transitions = 0
 		}
 	}
@@ -301,7 +304,8 @@ const often = 4 * time.Second
 func durationSeconds(rec store.Record) int32 {
 	switch {
 	case rec.Session != "":
-		return int32(store.MaxTTL / time.Second) // renewed elsewhere, which the elector can't see, until it is touched
+		// Renewed elsewhere, which the elector can't see, until it is touched.
+		return int32(store.MaxTTL / time.Second)
 	case rec.Owner == "":
 		return 1 // as client-go writes it
 	}

@@ -85,7 +85,8 @@ func (s *Store) lookAgain() {
 	}
 	s.due = now.Add(lookEvery)
 	s.feeds.Go(func() {
-		_ = s.bounded(s.feeds.Life(), func(ctx context.Context) error { // what can't be seen is looked at later
+		// What can't be seen is looked at later.
+		_ = s.bounded(s.feeds.Life(), func(ctx context.Context) error {
 			info, err := s.stream.Info(ctx)
 			if err == nil {
 				s.saw(info.Config)

@@ -95,7 +95,8 @@ func consulConfig(u consulURL, log *slog.Logger) (*api.Config, error) {
 		cfg.Address = u.hosts[0]
 	}
 	u.identify(cfg)
-	socket, local := strings.CutPrefix(cfg.Address, "unix://") // api would replace the client by one of its own
+	// Api would replace the client by one of its own.
+	socket, local := strings.CutPrefix(cfg.Address, "unix://")
 	if !local {
 		socket = ""
 	}

@@ -25,13 +25,15 @@ import (
 // AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL_DYNAMODB, AWS_ACCESS_KEY_ID and the like, the files in
 // ~/.aws, the machine's or the container's role.
 const (
-	paramRegion      = "region"
-	paramEndpoint    = "endpoint"     // of DynamoDB Local, or a VPC endpoint
-	paramHomeRegion  = "home_region"  // the one Region in which a global table in eventual mode is written
+	paramRegion   = "region"
+	paramEndpoint = "endpoint" // of DynamoDB Local, or a VPC endpoint
+	// The one Region in which a global table in eventual mode is written.
+	paramHomeRegion  = "home_region"
 	paramProfile     = "profile"      // in ~/.aws
 	paramServerClock = "server_clock" // a bound on the server's clock, for ages
 	paramPoll        = "poll"         // the longest pause between two looks of a waiter
-	paramUnchecked   = "unchecked"    // true: don't look at the table first, for identities that may not describe it
+	// true: don't look at the table first, for identities that may not describe it.
+	paramUnchecked = "unchecked"
 )
 
 var dynamoDBParams = []string{paramRegion, paramEndpoint, paramHomeRegion, paramProfile, paramServerClock, paramPoll, paramUnchecked}

@@ -76,7 +76,8 @@ func (u *dynamoDBURL) schema() (open opener, err error) {
 	if open, err = u.opener(name); err != nil {
 		return nil, err
 	}
-	st, err := open(new(awsdynamodb.Client), dynamotables.Access{PollMax: u.opts.PollMax}) // to have the options checked
+	// To have the options checked.
+	st, err := open(new(awsdynamodb.Client), dynamotables.Access{PollMax: u.opts.PollMax})
 	if err != nil {
 		return nil, err
 	}

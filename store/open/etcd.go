@@ -42,7 +42,8 @@ func etcdConfig(u server, log *slog.Logger) (clientv3.Config, error) {
 	cfg := clientv3.Config{
 		Endpoints: u.hosts, Username: u.user, Password: u.password,
 		DialTimeout: 5 * time.Second, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
-		Logger: clientv3.NewCtxClient(context.Background()).GetLogger(), // silent: what fails comes back as an error
+		// silent: what fails comes back as an error.
+		Logger: clientv3.NewCtxClient(context.Background()).GetLogger(),
 	}
 	secure := false
 	if len(cfg.Endpoints) == 0 {
@@ -180,7 +181,8 @@ func openEtcd(ctx context.Context, rest string, opts Options) (store.Store, erro
 	limited, cancel := clock.WithTimeout(ctx, clock.System(), etcdLimit)
 	defer cancel()
 	first := st.Ping
-	if os.Getenv("HTTPS_PROXY") == "" && os.Getenv("https_proxy") == "" { // else the client's connections go elsewhere
+	// Else the client's connections go elsewhere.
+	if os.Getenv("HTTPS_PROXY") == "" && os.Getenv("https_proxy") == "" {
 		first = func(ctx context.Context) error { return unlessRefused(ctx, cfg.Endpoints, st.Ping) }
 	}
 	if err := first(limited); err != nil {
@@ -226,7 +228,8 @@ type etcdStore struct {
 
 func (s etcdStore) Close() error {
 	err := s.Store.Close()
-	if closeErr := s.client.Close(); !errors.Is(closeErr, context.Canceled) { // as it says of a client that was closed
+	// As it says of a client that was closed.
+	if closeErr := s.client.Close(); !errors.Is(closeErr, context.Canceled) {
 		err = errors.Join(err, closeErr)
 	}
 	return err

@@ -41,8 +41,8 @@ func DialCluster(kubeconfig, context string) (*rest.Config, *http.Client, error)
 }
 
 // DialCluster returns what clients of the URL's cluster are made of: clients with connections of
-// their own, which share none with the store. It returns an error if the URL is not one of a cluster.
-// It does no network I/O.
+// their own, which share none with the store. It returns an error if the URL is not one of a
+// cluster. It does no network I/O.
 func (u URL) DialCluster() (*rest.Config, *http.Client, error) {
 	if u.Scheme.Name != kubernetesScheme.Name {
 		return nil, nil, fmt.Errorf("%s: is not a Kubernetes URL: want k8s://NAMESPACE", Redact(u.String()))
@@ -136,6 +136,7 @@ func (u kubernetesURL) read() (*rest.Config, string, error) {
 			return nil, "", fmt.Errorf("the kubeconfig: %w", err)
 		}
 	}
-	cfg.QPS, cfg.UserAgent, cfg.WarningHandler = -1, "leasehold", rest.NoWarnings{} // the server limits what each account asks of it
+	// The server limits what each account asks of it.
+	cfg.QPS, cfg.UserAgent, cfg.WarningHandler = -1, "leasehold", rest.NoWarnings{}
 	return cfg, namespace, nil
 }

@@ -61,7 +61,8 @@ func misspelt(rest string) error {
 	if _, err := url.PathUnescape(secret); ok && first < 0 && err != nil {
 		first = strings.Index(secret, "%")
 	}
-	if !ok || first < 0 || isPort(secret[:first]) && strings.IndexByte("/?", secret[first]) >= 0 { // HOST:PORT/PATH@
+	// HOST:PORT/PATH@.
+	if !ok || first < 0 || isPort(secret[:first]) && strings.IndexByte("/?", secret[first]) >= 0 {
 		return nil
 	}
 	return fmt.Errorf("its user or password has a %q in it: write %% as %%25, / as %%2F, ? as %%3F, # as %%23, @ as %%40", secret[first])

@@ -28,7 +28,8 @@ const (
 	paramNkey   = "nkey"   // a file with a user's key
 	paramDomain = "domain" // of JetStream
 	paramCreate = "create" // true: make the bucket if there is none
-	paramSync   = "sync"   // always: every server syncs before it acknowledges, the operator vouches for it
+	// always: every server syncs before it acknowledges, the operator vouches for it.
+	paramSync = "sync"
 )
 
 var natsParams = []string{paramCreds, paramNkey, paramToken, paramTokenFile, paramPasswordFile, paramDomain, paramCreate, paramReplicas, paramSync}
@@ -137,7 +138,8 @@ func dialNATS(u natsURL, log *slog.Logger) (*natsgo.Conn, error) {
 		natsgo.Name("leasehold"), natsgo.Timeout(5*time.Second), natsgo.MaxReconnects(-1), natsgo.ReconnectWait(time.Second/2),
 		natsgo.IgnoreAuthErrorAbort(), // a credential that is refused may be replaced
 		natsgo.PingInterval(5*time.Second), natsgo.MaxPingsOutstanding(2),
-		natsgo.ErrorHandler(func(*natsgo.Conn, *natsgo.Subscription, error) {}), // what fails comes back as an error
+		// What fails comes back as an error.
+		natsgo.ErrorHandler(func(*natsgo.Conn, *natsgo.Subscription, error) {}),
 	)
 	conn, err := natsgo.Connect(strings.Join(servers, ","), opts...)
 	if err != nil {

@@ -63,7 +63,8 @@ func parsePostgres(rest string) (u postgresURL, err error) {
 	if !strings.HasPrefix(place, "//") {
 		return u, errors.New("want // after the colon, and then a host")
 	}
-	if _, err := url.Parse("postgres:" + place); err != nil || strings.Contains(place, "#") { // the driver would take the rest for no part of the URL
+	// The driver would take the rest for no part of the URL.
+	if _, err := url.Parse("postgres:" + place); err != nil || strings.Contains(place, "#") {
 		if err := misspelt(place); err != nil {
 			return u, err
 		}
@@ -116,7 +117,9 @@ func (u postgresURL) config(log *slog.Logger) (*pgxpool.Config, error) {
 	if !given("connect_timeout", "PGCONNECT_TIMEOUT") {
 		conn.ConnectTimeout = 5 * time.Second
 	}
-	if !u.set["pool_max_conn_idle_time"] { // long enough for a holder to keep its own from one renewal to the next: who waits needs none but the one that listens
+	// Long enough for a holder to keep its own from one renewal to the next: who waits needs none
+	// but the one that listens.
+	if !u.set["pool_max_conn_idle_time"] {
 		config.MaxConnIdleTime, config.HealthCheckPeriod = time.Minute, 15*time.Second
 	}
 	if conn.RuntimeParams["application_name"] == "" {

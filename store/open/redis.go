@@ -22,9 +22,10 @@ import (
 
 // The parameters of a Redis URL, beside those for age and notify.
 const (
-	paramPrefix      = "prefix"
-	paramSentinel    = "sentinel"     // name of the primary: the hosts are Sentinels
-	paramCluster     = "cluster"      // true: the hosts are nodes of a cluster; so are several hosts without sentinel
+	paramPrefix   = "prefix"
+	paramSentinel = "sentinel" // name of the primary: the hosts are Sentinels
+	// true: the hosts are nodes of a cluster; so are several hosts without sentinel.
+	paramCluster     = "cluster"
 	paramReplicaWait = "replica_wait" // for the acknowledgements of replicas
 )
 

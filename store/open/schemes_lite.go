@@ -2,8 +2,8 @@
 
 package open
 
-// atServers returns the kinds of store that are behind a server. The build with the tag lite links no
-// client that is larger than what the rest of the program is.
+// atServers returns the kinds of store that are behind a server. The build with the tag lite links
+// no client that is larger than what the rest of the program is.
 func atServers() []Scheme {
 	return []Scheme{etcdScheme, postgresScheme, postgresqlScheme, redisScheme, redissScheme, httpScheme, httpsScheme}
 }

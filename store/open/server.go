@@ -16,19 +16,21 @@ import (
 	"github.com/leasehold/leasehold/internal/durations"
 )
 
-// server is the URL of a store behind a server: //[user[:password]@]host[:port][,host[:port]…][/path][?param=value&…],
-// after the scheme and its colon.
+// server is the URL of a store behind a server, after the scheme and its colon:
+// //[user[:password]@]host[:port][,host[:port]…][/path][?param=value&…]
 type server struct {
 	user, password string
-	hosts          []string // host:port; none when the URL names none, and its scheme may leave that to the environment
-	path           string   // without the first slash
-	params         map[string]string
+	// host:port; none when the URL names none, and its scheme may leave that to the environment.
+	hosts  []string
+	path   string // without the first slash
+	params map[string]string
 }
 
 // The parameters that every server's URL may have.
 const (
-	paramTLS        = "tls"         // true or false
-	paramCA         = "cacert"      // a file with the certificates of the authorities that the server's is signed by
+	paramTLS = "tls" // true or false
+	// A file with the certificates of the authorities that the server's is signed by.
+	paramCA         = "cacert"
 	paramCert       = "cert"        // a file with the client's certificate
 	paramKey        = "key"         // a file with its key
 	paramServerName = "server_name" // that the server's certificate has to bear

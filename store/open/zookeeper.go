@@ -25,7 +25,8 @@ import (
 
 // The parameters of a ZooKeeper URL.
 const (
-	paramAuth           = "auth"            // SCHEME:CREDENTIALS, as zkCli's addauth takes them: digest:USER:PASSWORD
+	// SCHEME:CREDENTIALS, as zkCli's addauth takes them: digest:USER:PASSWORD.
+	paramAuth           = "auth"
 	paramSessionTimeout = "session_timeout" // after two thirds of which a silent server is given up
 )
 

@@ -37,12 +37,13 @@ const maxRetries = 10 // of a statement that was rolled back for the sake of oth
 
 // question is one statement, and what is done with its answer.
 type question struct {
-	sql      string
-	args     []any
-	scan     func(pgx.Rows) error // called for each row
-	seldom   bool                 // it isn't worth being prepared
-	change   change               // that it makes, if any
-	answered func()               // if set, called after success, before the connection is given back
+	sql    string
+	args   []any
+	scan   func(pgx.Rows) error // called for each row
+	seldom bool                 // it isn't worth being prepared
+	change change               // that it makes, if any
+	// If set, called after success, before the connection is given back.
+	answered func()
 }
 
 // ask has the server run one statement and calls scan for each row. After an error, unknown is
@@ -50,7 +51,8 @@ type question struct {
 // reason has gone: on another connection after one that is read-only, unprepared behind a pooler,
 // and after a serialization failure.
 func (s *Store) ask(ctx context.Context, q question) (unknown bool, err error) {
-	stale := int(s.pool.Stat().IdleConns()) + 1 // connections that may be older than the server's role
+	// Connections that may be older than the server's role.
+	stale := int(s.pool.Stat().IdleConns()) + 1
 	for try := 0; ; try++ {
 		if err := s.ready(ctx); err != nil {
 			return false, err
@@ -71,7 +73,9 @@ func (s *Store) ask(ctx context.Context, q question) (unknown bool, err error) {
 		case err != nil:
 		case heard.unreplicated():
 			err = errUnreplicated
-		case ctx.Err() != nil: // the client may have asked the server to cancel a wait for a standby, which ends in success
+		case ctx.Err() != nil:
+			// The client may have asked the server to cancel a wait for a standby, which ends in
+			// success.
 			err = context.Cause(ctx)
 		}
 		if err == nil {
@@ -102,7 +106,9 @@ func (s *Store) answered(ctx context.Context, l *link, mode pgx.QueryExecMode, q
 		q.answered()
 	}
 	if code := sqlstate(l.prepare(ctx, mode, q)); code == codeStatementThere {
-		s.plain.Store(true) // else the connection is broken, or it can't be prepared: then the statement is sent as it is
+		// Else the connection is broken, or it can't be prepared: then the statement is sent as it
+		// is.
+		s.plain.Store(true)
 	}
 }
 

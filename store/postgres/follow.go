@@ -27,7 +27,8 @@ type follower struct {
 
 	own    map[int32]*topic    // by number, at most narrow
 	others map[string]struct{} // keys beyond these
-	crowd  string              // whose the crowd's lock was at the last look; nobodys when the crowd isn't listened to
+	// Whose the crowd's lock was at the last look; nobodys when the crowd isn't listened to.
+	crowd string
 }
 
 // topic is a number that is listened to while it has keys.
@@ -90,7 +91,8 @@ func (f *follower) run(ctx context.Context) error {
 // follow looks once. It reports whether nothing is left to do.
 func (f *follower) follow(ctx context.Context) (settled bool, err error) {
 	f.sort(f.ear.Next())
-	if f.settled() && (f.crowd == ours || len(f.others) == 0) { // what is another's may be nobody's by now
+	// What is another's may be nobody's by now.
+	if f.settled() && (f.crowd == ours || len(f.others) == 0) {
 		return true, nil
 	}
 	conn, release := f.s.line.borrow(ctx)
@@ -237,7 +239,8 @@ func (f *follower) join(ctx context.Context, conn *pgx.Conn) error {
 	args := []any{f.s.topics.crowd, int64(uint32(f.s.topics.crowd))} //nolint:gosec // the same bits
 	err := linkOf(conn).send(ctx, f.s.mode(), question{sql: crowdSQL, args: args, scan: func(rows pgx.Rows) error { return rows.Scan(&f.crowd) }})
 	switch {
-	case sqlstate(err) == codeLockTimeout: // by a commit that takes long, or by another who was faster
+	case sqlstate(err) == codeLockTimeout:
+		// By a commit that takes long, or by another who was faster.
 		f.crowd = nobodys
 		return nil
 	case err != nil:

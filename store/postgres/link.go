@@ -69,7 +69,8 @@ func (l *link) prepare(ctx context.Context, mode pgx.QueryExecMode, q question) 
 	}
 	ctx, cancel := clock.WithTimeout(ctx, clock.System(), prepareLimit)
 	defer cancel()
-	hash := sha256.Sum256([]byte(q.sql)) // behind a pooler, a name must never stand for another statement
+	// Behind a pooler, a name must never stand for another statement.
+	hash := sha256.Sum256([]byte(q.sql))
 	name := "leasehold_" + hex.EncodeToString(hash[:16])
 	_, err := l.conn.Prepare(ctx, name, q.sql)
 	if err == nil {

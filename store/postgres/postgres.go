@@ -44,7 +44,8 @@ type Store struct {
 	doubts outcome.Writes
 	watch  watch // over what the fencing depends on
 
-	plain   atomic.Bool // statements aren't prepared: a pooler may give the next one to another server process
+	// Statements aren't prepared: a pooler may give the next one to another server process.
+	plain   atomic.Bool
 	writes  *batch.Groups[*write]
 	waiters *notify.Waiters
 	line    line

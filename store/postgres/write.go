@@ -80,7 +80,8 @@ func (s *Store) write(ctx context.Context, c write) error {
 		if w.row.version != nil {
 			current = *w.row.version
 		}
-		if current == c.version { // another write came first while this statement waited for it: what it did shows only now
+		// Another write came first while this statement waited for it: what it did shows only now.
+		if current == c.version {
 			continue
 		}
 		rec := store.Record{Key: c.key}

@@ -16,8 +16,11 @@ import (
 // version, so whoever writes at that version knows without a read whether the terms that are there
 // are those of its record, or those and a new one.
 type shelf struct {
-	newest, terms int    // the field of the newest term, and how many there are; before it comes the one that is older, around
-	kept, oldest  string // digests: of all that stay when a term is added, and of the one that goes then, "" before
+	// The field of the newest term, and how many there are; before it comes the one that is older,
+	// around.
+	newest, terms int
+	// digests: of all that stay when a term is added, and of the one that goes then, "" before.
+	kept, oldest string
 }
 
 const (

@@ -28,7 +28,8 @@ func (s *Store) readAll(ctx context.Context, keys, known []string) ([]reading, e
 		cmds[i] = goredis.NewCmd(ctx, list...)
 	}
 	err := s.wait(ctx, func() {
-		_, _ = s.client.Pipelined(ctx, func(p goredis.Pipeliner) error { // the errors are in the commands, too
+		// The errors are in the commands, too.
+		_, _ = s.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
 			for _, cmd := range cmds {
 				_ = p.Process(ctx, cmd)
 			}

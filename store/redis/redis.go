@@ -57,9 +57,11 @@ type Options struct {
 // Store is a store in Redis. It implements [store.Store], [store.Waiter], [store.Describer] and
 // [driver.Inspector].
 type Store struct {
-	client  Client
-	opts    Options
-	channel string // on which older processes tell of changes, and the beginning of those on which this one does; "" without
+	client Client
+	opts   Options
+	// On which older processes tell of changes, and the beginning of those on which this one does;
+	// "" without.
+	channel string
 	waiters *notify.Waiters
 	writes  *batch.Groups[*write]
 	doubts  outcome.Writes // with Replicas

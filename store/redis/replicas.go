@@ -27,7 +27,8 @@ func (s *Store) replicated(ctx context.Context, cmd command, key string) error {
 		node = master
 	}
 	wait := goredis.NewCmd(ctx, "wait", s.opts.Replicas, s.opts.ReplicaWait.Milliseconds())
-	_, _ = node.Pipelined(ctx, func(p goredis.Pipeliner) error { // the errors are in the commands, too
+	// The errors are in the commands, too.
+	_, _ = node.Pipelined(ctx, func(p goredis.Pipeliner) error {
 		_ = p.Process(ctx, cmd)
 		_ = p.Process(ctx, wait)
 		return nil

@@ -136,7 +136,8 @@ func (s *Store) pipeline(ctx context.Context, group []*write) {
 	for i, w := range group {
 		cmds[i] = s.command(ctx, "evalsha", &ticket{text: w.script.sha}, w.key, w.args)
 	}
-	_, _ = s.client.Pipelined(ctx, func(p goredis.Pipeliner) error { // the errors are in the commands, too
+	// The errors are in the commands, too.
+	_, _ = s.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
 		for _, cmd := range cmds {
 			_ = p.Process(ctx, cmd)
 		}

@@ -75,9 +75,10 @@ const lastNote = "last"
 
 // crashWriter is the only writer of its key, so it can tell what each of its writes must have done.
 type crashWriter struct {
-	key     string
-	rec     store.Record    // the last state that is certain
-	pending map[string]bool // by nonce: writes of unknown outcome, over that very version, which may land yet
+	key string
+	rec store.Record // the last state that is certain
+	// By nonce: writes of unknown outcome, over that very version, which may land yet.
+	pending map[string]bool
 }
 
 // write writes until ctx ends, and checks each outcome.

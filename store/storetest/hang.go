@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// How long one check may take, or a brief one. They are there to end what hangs, and long enough for
-// a machine that is busy with other things. An engine that heeds no context is left alone after
+// How long one check may take, or a brief one. They are there to end what hangs, and long enough
+// for a machine that is busy with other things. An engine that heeds no context is left alone after
 // grace.
 const (
 	limit   = 5 * time.Minute

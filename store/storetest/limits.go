@@ -151,7 +151,8 @@ func largestRecords(ctx context.Context, e *env) error {
 	most.Token, most.TTL = fence.MaxToken, store.MaxTTL
 	most.Past = nil
 	for i := range store.MaxPast {
-		text := text[:len(text)-1] + strconv.Itoa(i) // another in each: what is the same again takes no room
+		// Another in each: what is the same again takes no room.
+		text := text[:len(text)-1] + strconv.Itoa(i)
 		most.Past = append(most.Past, store.Term{Owner: text, Token: fence.MaxToken - fence.Token(i), From: most.Acquired, Until: most.Acquired, Why: text})
 	}
 	byData := held("data", 1)

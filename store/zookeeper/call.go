@@ -114,7 +114,8 @@ func (s *Store) outcome(key string, err error) error {
 	switch {
 	case errors.As(err, &unsent):
 		return unsent.error
-	case errors.Is(err, zk.ErrNoServer), answered(err): // ErrNoServer: it was still queued in the client
+	case errors.Is(err, zk.ErrNoServer), answered(err):
+		// ErrNoServer: it was still queued in the client.
 		return s.failed(s.node(key), err)
 	}
 	return driver.Unknown(key, s.failed(s.node(key), err))

@@ -46,8 +46,9 @@ func encode(birth string, body []byte) []byte {
 
 // row is a stored record, or that there is none.
 type row struct {
-	rec   store.Record
-	mzxid int64 // the transaction that wrote it: later ones have higher ones; 0 when there is no record
+	rec store.Record
+	// The transaction that wrote it: later ones have higher ones; 0 when there is no record.
+	mzxid int64
 }
 
 // decode reads a znode.

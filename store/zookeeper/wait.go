@@ -54,9 +54,9 @@ func (s *Store) rest(ctx context.Context, d time.Duration) error {
 	return clock.Sleep(ctx, s.clock, d-rand.N(d/2))
 }
 
-// follow has a watch at the server, until ctx ends, or nobody waits and it has fired or was lost. A watch at the
-// server is set together with a read of the row, and a change of that row fires it. It can't be
-// taken back, so it is kept until it fires even when nobody waits.
+// follow has a watch at the server, until ctx ends, or nobody waits and it has fired or was lost. A
+// watch at the server is set together with a read of the row, and a change of that row fires it. It
+// can't be taken back, so it is kept until it fires even when nobody waits.
 func (s *Store) follow(ctx context.Context, key string, w *watcher.Watch) {
 	for pause, over := retryMin, false; !over && ctx.Err() == nil; over = s.watches.Retire(key) {
 		r, rowErr, fired, err := s.setWatch(ctx, key)

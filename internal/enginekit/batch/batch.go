@@ -41,7 +41,8 @@ type Groups[W Write] struct {
 
 	mu     sync.Mutex
 	closed bool
-	round  int                 // of what is under way, only what was sent last counts: it is of this round
+	// Of what is under way, only what was sent last counts: it is of this round.
+	round  int
 	flying int                 // requests of this round under way
 	queue  []*place[W]         // waits for them; empty when there are none
 	keys   map[string]struct{} // of writes that wait or are under way together
@@ -82,7 +83,8 @@ func (g *Groups[W]) Do(ctx context.Context, w W, alone func()) (sent bool, err e
 		return false, store.ErrClosed
 	}
 	_, busy := g.keys[w.Key()]
-	if g.flying < g.width || busy { // the second of a key is as good as refused, and delays nobody by it
+	// The second of a key is as good as refused, and delays nobody by it.
+	if g.flying < g.width || busy {
 		g.flying++
 		round := g.round
 		g.mu.Unlock()

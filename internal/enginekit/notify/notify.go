@@ -80,12 +80,14 @@ const (
 )
 
 const (
-	batch     = 500                    // wants of one Read
-	readLimit = 5 * time.Second        // that one Read may take
-	retryMin  = 250 * time.Millisecond // after a Read that failed, and between two attempts to listen
-	giveUp    = 6                      // failed Reads in a row, over some 5 s at least, after which the Waits end with the error
-	linger    = 30 * time.Second       // that the subscription, or a key's, outlives the last Wait
-	air       = 5 * time.Second        // between two looks for keys whose subscription is over
+	batch     = 500             // wants of one Read
+	readLimit = 5 * time.Second // that one Read may take
+	// After a Read that failed, and between two attempts to listen.
+	retryMin = 250 * time.Millisecond
+	// Failed Reads in a row, over some 5 s at least, after which the Waits end with the error.
+	giveUp = 6
+	linger = 30 * time.Second // that the subscription, or a key's, outlives the last Wait
+	air    = 5 * time.Second  // between two looks for keys whose subscription is over
 )
 
 // Waiters are the Waits of one handle.

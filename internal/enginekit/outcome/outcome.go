@@ -31,12 +31,13 @@ type Writes struct {
 
 // copies are the writes under one nonce: copies of one, if they demand the same version.
 type copies struct {
-	number  int
-	base    string                  // the version that they demand
-	mixed   bool                    // they demand several: their callers use a nonce again
-	landed  bool                    // since the last one began, one was acknowledged
-	left    store.Record            // by that one
-	landing context.Context         // ends then, or when all have their answers; nil before anybody asks for it
+	number int
+	base   string       // the version that they demand
+	mixed  bool         // they demand several: their callers use a nonce again
+	landed bool         // since the last one began, one was acknowledged
+	left   store.Record // by that one
+	// Ends then, or when all have their answers; nil before anybody asks for it.
+	landing context.Context
 	tell    context.CancelCauseFunc // of landing
 }
 

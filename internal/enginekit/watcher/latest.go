@@ -9,8 +9,9 @@ package watcher
 //
 // It is a value without a lock: the engine has one.
 type Latest struct {
-	Known bool   // nothing in doubt has been told since At, and no read is under way
-	At    uint64 // the number of the version that was last read, or told after that; 0 when it has none
+	Known bool // nothing in doubt has been told since At, and no read is under way
+	// The number of the version that was last read, or told after that; 0 when it has none.
+	At    uint64
 	Shown uint64 // the highest number that the handle has shown
 	since uint64 // how many reads had begun when that was
 }

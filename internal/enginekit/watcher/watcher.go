@@ -43,12 +43,15 @@ type Watch struct {
 
 // state is what a watch was told.
 type state struct {
-	tries    int    // how often the server's watch began, failed to begin, or ended
-	revision uint64 // of the latest change, or of the last read that is known; 0 before the first one
+	tries int // how often the server's watch began, failed to begin, or ended
+	// Of the latest change, or of the last read that is known; 0 before the first one.
+	revision uint64
 	rec      store.Record
 	err      error
 
-	at    int    // tries when rec was told or read: while they are the same, nothing has been missed since revision
+	// Tries when rec was told or read: while they are the same, nothing has been missed since
+	// revision.
+	at    int
 	ended bool   // the server's watch doesn't stand
 	shown uint64 // the highest revision that the store has shown to a caller
 }
@@ -73,8 +76,8 @@ func (w *Watch) Again() { w.change(func(st *state) { st.tries++; st.ended = fals
 func (w *Watch) Ended() { w.change(func(st *state) { st.tries++; st.ended = true }) }
 
 // Rewind is for a server whose revisions may begin again lower, as they do when it is put back from
-// a backup: it is at that revision now, 0 for a key that isn't stored and has none. If the watch was
-// told a later one, it forgets that and what was shown, and whoever waits reads.
+// a backup: it is at that revision now, 0 for a key that isn't stored and has none. If the watch
+// was told a later one, it forgets that and what was shown, and whoever waits reads.
 func (w *Watch) Rewind(revision uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -156,9 +159,9 @@ func (w *Watch) wake() {
 
 // Reader is how an engine reads for a Wait.
 type Reader struct {
-	// Read is [store.Load], and returns the revision up to which it saw all changes of the key. Where
-	// reads are linearizable that is 0 if it isn't known: what is told after such a read is read.
-	// Where a server may lag, it tries to read from one that has seen floor.
+	// Read is [store.Load], and returns the revision up to which it saw all changes of the key.
+	// Where reads are linearizable that is 0 if it isn't known: what is told after such a read is
+	// read. Where a server may lag, it tries to read from one that has seen floor.
 	Read func(ctx context.Context, key string, floor uint64) (rec store.Record, revision uint64, err error)
 	// Floor is the revision of the version that is waited to change, where it has one.
 	Floor uint64
@@ -218,8 +221,9 @@ type one struct {
 	Reader
 	version string
 
-	blind bool  // version has no revision: what is told may be older
-	began bool  // a read has succeeded, or none was needed: from now on it puts up with failures that pass
+	blind bool // version has no revision: what is told may be older
+	// A read has succeeded, or none was needed: from now on it puts up with failures that pass.
+	began bool
 	seen  state // its tries and revision say up to when version was the latest
 	told  state // of a change that is to be confirmed
 }

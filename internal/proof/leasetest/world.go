@@ -1,6 +1,6 @@
-// Package leasetest has the world in which tests of leases run, and tests of what is made of leases.
-// A [World] is one store and the hosts that use it, in virtual time. Each [Host] has a clock and a
-// connection of its own, which a test can make wrong, slow or dead:
+// Package leasetest has the world in which tests of leases run, and tests of what is made of
+// leases. A [World] is one store and the hosts that use it, in virtual time. Each [Host] has a
+// clock and a connection of its own, which a test can make wrong, slow or dead:
 //
 //	leasetest.Run(t, func(t *testing.T, w *leasetest.World) {
 //		a, b := w.Node(lease.Options{}), w.Node(lease.Options{})
@@ -9,8 +9,8 @@
 //		…
 //	})
 //
-// A World checks, after each write that lands and each acquisition, what has to hold whatever a test
-// does: tokens rise, and no name has two valid holders.
+// A World checks, after each write that lands and each acquisition, what has to hold whatever a
+// test does: tokens rise, and no name has two valid holders.
 //
 // The decisions below package lease have tests that are closer to them: internal/protocol has no
 // store, and internal/drive can't import lease. Tests over a network, or of real engines, have
@@ -34,7 +34,8 @@ import (
 	"github.com/leasehold/leasehold/store/memory"
 )
 
-// The TTL of every manager unless a test says otherwise, and what its holders count on: the defaults.
+// The TTL of every manager unless a test says otherwise, and what its holders count on: the
+// defaults.
 const (
 	TTL      = 15 * time.Second
 	Validity = 12 * time.Second

@@ -25,8 +25,10 @@ type Campaign struct {
 	Most    int    // of the mutants of a target: how many are tried, drawn by Seed
 	Seed    uint64
 	Workers int
-	Spare   Judged        // survivors that are not tried again
-	Longest time.Duration // how long the tests of a suite that are run with one mutant take, at most: the quickest of those that reach it
+	Spare   Judged // survivors that are not tried again
+	// How long the tests of a suite that are run with one mutant take, at most: the quickest of
+	// those that reach it.
+	Longest time.Duration
 	Log     func(format string, args ...any)
 }
 

@@ -53,9 +53,10 @@ func (s *source) generate() []Mutant {
 
 type generator struct {
 	*source
-	fn    *ast.FuncDecl
-	seen  map[change]bool
-	plain map[ast.Expr]bool // expressions that aren't negated or counted up: another mutant tells as much
+	fn   *ast.FuncDecl
+	seen map[change]bool
+	// Expressions that aren't negated or counted up: another mutant tells as much.
+	plain map[ast.Expr]bool
 	out   []Mutant
 }
 
@@ -149,7 +150,8 @@ func (g *generator) binary(n *ast.BinaryExpr) {
 	if n.Op != token.LAND && n.Op != token.LOR {
 		return
 	}
-	// Without each operand of a && b && c. A test that notices that notices b negated, and || in the place of &&.
+	// Without each operand of a && b && c. A test that notices that notices b negated, and || in
+	// the place of &&.
 	g.add(n, g.of(n.X))
 	if x, ok := ast.Unparen(n.X).(*ast.BinaryExpr); !ok || x.Op != n.Op {
 		g.add(n, g.of(n.Y))

@@ -22,7 +22,8 @@ const simulated = "^(TestSeeds|TestFinding_S16_OutsidersInTheSimulator)$"
 // Targets are the packages that safety depends on. The tests run with -short.
 var Targets = []Target{
 	{
-		Dir: "internal/protocol", Spare: []string{"state.go"}, // what the model check tells states apart by: no decision reads it
+		// What the model check tells states apart by: no decision reads it.
+		Dir: "internal/protocol", Spare: []string{"state.go"},
 		Suites: []Suite{{Dir: "internal/protocol"}, {"internal/proof/sim", simulated}, {Dir: "internal/lessor"}, {Dir: "lease"}},
 		Note:   "state.go is left out: the model check tells states apart by it, and no decision reads it.",
 	},

@@ -106,7 +106,8 @@ func (b Block) steps() (all []step) {
 			i++
 			command += "\n" + lines[i]
 		}
-		if m := document.FindStringSubmatch(command); m != nil { // what follows is the command's, up to that word
+		// What follows is the command's, up to that word.
+		if m := document.FindStringSubmatch(command); m != nil {
 			for ended := false; !ended && i+1 < len(lines); {
 				i++
 				command += "\n" + lines[i]

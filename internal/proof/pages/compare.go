@@ -31,8 +31,8 @@ func normal(text string) string {
 	return strings.Trim(text, "\n")
 }
 
-// Matches reports whether a command printed what the page says. home is the folder that stands for a
-// reader's home.
+// Matches reports whether a command printed what the page says. home is the folder that stands for
+// a reader's home.
 func Matches(want, got, home string) bool {
 	if got = normal(strings.ReplaceAll(got, home, "/home/ada")); got != "" {
 		got += "\n"

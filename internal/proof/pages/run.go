@@ -70,8 +70,8 @@ func Page(t *testing.T, checkout, name string, parse func(args []string) error, 
 	}
 }
 
-// prelude is what every session begins with. After a command that was put into the background, settle
-// waits until it holds its name or serves.
+// prelude is what every session begins with. After a command that was put into the background,
+// settle waits until it holds its name or serves.
 const prelude = `set -eo pipefail
 settle() {
   for _ in $(seq 600); do
@@ -106,8 +106,8 @@ var engines = map[string]engine{
 // zkCli is what distributions install under that name.
 const zkCli = "#!/bin/sh\nexec java -cp /usr/share/java/zookeeper.jar org.apache.zookeeper.ZooKeeperMain \"$@\"\n"
 
-// serve starts the engine's server, and returns what stands for its address. It adds to env what the
-// engine's own tools take, and to the folder bin those that aren't on the PATH.
+// serve starts the engine's server, and returns what stands for its address. It adds to env what
+// the engine's own tools take, and to the folder bin those that aren't on the PATH.
 func (e engine) serve(t *testing.T, bin string, env map[string]string) (address string) {
 	t.Helper()
 	s := e.start(t, servers.Shared())

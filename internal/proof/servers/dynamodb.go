@@ -21,7 +21,8 @@ var dynamodb = &engine{
 		s.reachDynamoDB("http://" + s.Addr)
 		return command{args: []string{
 			java, "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
-			"-Djava.library.path=" + dir, "-Djava.io.tmpdir=" + s.Dir, // else each leaves a megabyte behind
+			// Else each leaves a megabyte behind.
+			"-Djava.library.path=" + dir, "-Djava.io.tmpdir=" + s.Dir,
 			"-cp", dir + ":" + dir + "/*", "Loopback", "-sharedDb", "-dbPath", s.Dir, "-disableTelemetry", "-port", s.ports[0].String(),
 		}}, nil
 	},

@@ -239,7 +239,8 @@ func sweepPostgres(s *Server) {
 	const line = 6 // of the segment: its key and its id
 	if lines := strings.Split(string(text), "\n"); len(lines) > line {
 		if words := strings.Fields(lines[line]); len(words) == 2 {
-			_ = exec.Command("ipcrm", "-m", words[1]).Run() // it is gone, or there is no such program: so be it
+			// It is gone, or there is no such program: so be it.
+			_ = exec.Command("ipcrm", "-m", words[1]).Run()
 		}
 	}
 }

@@ -21,8 +21,9 @@ type Server struct {
 	Addr   string            // host and port
 	URL    string            // as the engine's own tools and clients take it
 	Env    map[string]string // the environment variables by which the engine's own tools find it
-	Extra  map[string]string // what else is needed to reach it, by name: files of TLS, users, tokens
-	Dir    string            // its data, and its log; "" when somebody else started it
+	// What else is needed to reach it, by name: files of TLS, users, tokens.
+	Extra map[string]string
+	Dir   string // its data, and its log; "" when somebody else started it
 
 	tb      testing.TB
 	engine  *engine
@@ -30,8 +31,9 @@ type Server struct {
 	ports   []port
 	command command
 	process *process
-	apart   bool      // Dir is not below the folder that was asked for, and goes when the server is stopped
-	parts   []*Server // servers that it needs and that live as long as it does
+	// Dir is not below the folder that was asked for, and goes when the server is stopped.
+	apart bool
+	parts []*Server // servers that it needs and that live as long as it does
 }
 
 // engine is what one kind of server has of its own.

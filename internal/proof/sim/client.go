@@ -27,8 +27,9 @@ type client struct {
 	lease  *lease // its latest term
 	shown  protocol.Phase
 
-	deadline   clock.Instant // as last shown
-	term, told int           // how many terms it was given, and how many times it was told of the end of one
+	deadline clock.Instant // as last shown
+	// How many terms it was given, and how many times it was told of the end of one.
+	term, told int
 	working    bool
 	tick       int
 	gaveUp     clock.Instant // Waiting: when it loses patience

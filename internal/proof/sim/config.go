@@ -37,8 +37,10 @@ type Chances struct {
 	Outage, Restart, Wipe, Restore                      float64
 	Break, OddCall                                      float64
 	HandOver                                            float64 // of each release
-	Outsider                                            float64 // drawn for no seed: see WithOutsiders
-	Detach                                              float64 // drawn for no seed: see WithFailovers
+	// Drawn for no seed: see WithOutsiders.
+	Outsider float64
+	// Drawn for no seed: see WithFailovers.
+	Detach float64
 }
 
 // Draw returns the configuration of a seed.

@@ -57,10 +57,11 @@ type checker struct {
 	forgotAt fence.Token            // the time at which the store last forgot, as a token
 	excused  int64                  // until when a store that forgot excuses two holders
 	broken   map[string]int64       // by name and token: until when a broken term may be valid
-	vacant   map[string]int64       // names that somebody waits for, and since when nobody holds them
-	served   map[*client]bool       // in the calm
-	shown    map[shown]uint64       // the highest version
-	calmAt   int64
+	// Names that somebody waits for, and since when nobody holds them.
+	vacant map[string]int64
+	served map[*client]bool // in the calm
+	shown  map[shown]uint64 // the highest version
+	calmAt int64
 }
 
 func newChecker(w *World) checker {
@@ -101,7 +102,8 @@ func (k *checker) afterEvent() {
 		}
 	}
 	for _, n := range w.live {
-		if n.paused || w.now <= n.awake { // the timers of a machine that was suspended are late by a bounded time
+		// The timers of a machine that was suspended are late by a bounded time.
+		if n.paused || w.now <= n.awake {
 			continue
 		}
 		for _, c := range n.clients {

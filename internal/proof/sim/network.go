@@ -57,7 +57,8 @@ func (w *World) reply(n *node, rec store.Record, err error, answer func(store.Re
 	}
 	w.after(w.delay(), func() {
 		switch {
-		case n.deaf, n.asleep && w.rng.IntN(2) == 0: // the connection of a machine that sleeps may be gone
+		case n.deaf, n.asleep && w.rng.IntN(2) == 0:
+			// The connection of a machine that sleeps may be gone.
 		default:
 			n.deliver(func() { answer(rec, err) })
 		}

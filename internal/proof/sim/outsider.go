@@ -35,7 +35,9 @@ func (w *World) outsider() {
 		rec.Owner, rec.Session, rec.Intervention, rec.TTL, rec.Nonce = "", "", "", 0, "outsider"
 		w.meddle(rec, row.writer)
 		w.logf("an outsider frees %q", key)
-	default: // no sign of life, and no end for what a session keeps; the renewal of another hold can't tell it from a restored copy
+	default:
+		// No sign of life, and no end for what a session keeps; the renewal of another hold can't
+		// tell it from a restored copy.
 		if rec.Session == "" {
 			return
 		}

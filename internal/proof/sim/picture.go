@@ -147,7 +147,8 @@ func (p *Picture) x(at int64) float64 {
 func (p *Picture) y(lane int) int { return topMargin + (lane+1)*laneHigh }
 
 func (p *Picture) drawFaults(b *strings.Builder) {
-	labelled := map[int]float64{} // where the last label of each lane begins; the others show when pointed at
+	// Where the last label of each lane begins; the others show when pointed at.
+	labelled := map[int]float64{}
 	slices.SortStableFunc(p.faults, func(a, b fault) int { return int(a.from - b.from) })
 	for _, f := range p.faults {
 		if f.to > f.from {

@@ -15,8 +15,9 @@ import (
 // runner runs a driver by events, as goroutines do in production: one thing at a time, each outcome
 // told.
 type runner struct {
-	n         *node
-	c         *client // who waits for what comes of it; nil when it settles in the background what nobody waits for
+	n *node
+	// Who waits for what comes of it; nil when it settles in the background what nobody waits for.
+	c         *client
 	key       string
 	session   *client // that keeps its hold, or nil
 	ofSession bool    // it keeps a session's record
@@ -149,7 +150,8 @@ func (r *runner) await(act protocol.Action, again clock.Instant) {
 		return
 	}
 	r.arm(again, func() {
-		if r.w().chance(brokenConnection, "broken connection") { // the client library says that it has lost what it sent
+		// The client library says that it has lost what it sent.
+		if r.w().chance(brokenConnection, "broken connection") {
 			r.timedOut()
 			return
 		}

@@ -118,8 +118,9 @@ type renewal struct {
 	sent    clock.Instant
 	renewed bool
 	cause   protocol.Cause
-	notice  []byte                    // of a session: what it is told, and what of that which it keeps is lost
-	lost    map[*lease]protocol.Cause //
+	// Of a session: what it is told, and what of that which it keeps is lost.
+	notice []byte
+	lost   map[*lease]protocol.Cause //
 }
 
 // heard: the program hears of a renewal.
@@ -307,7 +308,8 @@ func (c *client) inherit(rec store.Record, h *protocol.Hold, session *client) {
 		return // it has left in the meantime: the name is free after its TTL
 	}
 	c.run.cut()
-	c.n.past(c.key).Orphan(&c.run.d.Hold) // what it has claimed itself was of a version that is gone
+	// What it has claimed itself was of a version that is gone.
+	c.n.past(c.key).Orphan(&c.run.d.Hold)
 	c.run.d.Hold.Phase, c.run.d.Hold.Term = protocol.Held, rec
 	c.run.d.Hold.Deadline = h.LeftAt.Add(c.w().timing.Validity())
 	if c.n.local() >= c.run.d.Hold.Deadline || c.session != nil && !c.session.valid() {

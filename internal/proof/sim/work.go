@@ -39,7 +39,8 @@ func (c *client) endLeases() {
 		l.lost(protocol.CauseSession)
 	}
 	for _, k := range slices.Clone(c.n.clients) {
-		if k.session == c && k.active && k.shown == protocol.Waiting && c.w().rng.IntN(2) == 0 { // or it is about to hear
+		// Or it is about to hear.
+		if k.session == c && k.active && k.shown == protocol.Waiting && c.w().rng.IntN(2) == 0 {
 			k.run.interrupt()
 		}
 	}

@@ -17,9 +17,10 @@ type audited struct {
 	kind            string
 	attempts        int // that workers have heard of the end of
 	refused, failed int
-	accepted        int // by the resource's own log, also those whose writer was killed before it heard
-	stale           int // of these, those that came after one of a higher token
-	example         string
+	// By the resource's own log, also those whose writer was killed before it heard.
+	accepted int
+	stale    int // of these, those that came after one of a higher token
+	example  string
 }
 
 // audit compares the logs of all resources with what the workers have told.

@@ -89,7 +89,8 @@ func (all members) failOver(ctx context.Context, serves func()) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := until(ctx, func() error { _, err := client.Get(ctx, "soak"); return err }); err != nil { // by a majority
+	// By a majority.
+	if err := until(ctx, func() error { _, err := client.Get(ctx, "soak"); return err }); err != nil {
 		return fmt.Errorf("etcd doesn't serve under %s: %w", next.Addr, err)
 	}
 	serves()
@@ -183,7 +184,8 @@ func (p *pair) synchronous(ctx context.Context) error {
 	if err := until(ctx, func() error { return execute(ctx, p.primary, is) }); err != nil {
 		return fmt.Errorf("no standby of PostgreSQL is synchronous: %w", err)
 	}
-	return execute(ctx, p.primary, "CHECKPOINT") // by the process that has commits wait, which hears of the setting by itself
+	// By the process that has commits wait, which hears of the setting by itself.
+	return execute(ctx, p.primary, "CHECKPOINT")
 }
 
 // execute runs statements, one after the other.

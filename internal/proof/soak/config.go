@@ -33,10 +33,11 @@ type config struct {
 
 // The seeded bugs beside those of package rules.
 const (
-	bugGuard    = "guard"    // the guarded file takes any token
-	bugCheck    = "check"    // holders don't call Check
-	bugGroup    = "group"    // supervisors end process groups, and not what has left them
-	bugUnfenced = "unfenced" // every request to a guarded resource bears one token, as where there are none
+	bugGuard = "guard" // the guarded file takes any token
+	bugCheck = "check" // holders don't call Check
+	bugGroup = "group" // supervisors end process groups, and not what has left them
+	// Every request to a guarded resource bears one token, as where there are none.
+	bugUnfenced = "unfenced"
 )
 
 func parseConfig(args []string, errs io.Writer) (config, error) {

@@ -7,19 +7,23 @@
 // comes back; the primary of PostgreSQL, whose standby is promoted. What Leasehold promises has to
 // hold:
 //
-//   - A guarded file, which keeps a mark and refuses late tokens, never accepts tokens out of order, nor one token of two
-//     holders, and loses no write that it acknowledged.
-//   - Guarded resources of every kind (HTTP with an online and an offline guard, gRPC, appended and replaced files, SQLite,
-//     PostgreSQL, etcd, Redis, DynamoDB, Kubernetes), which get a share of requests that were delayed over the end of their
-//     term, accept none after one of a later term, by the order of their own logs, and lose none that they acknowledged.
-//   - Critical sections that ask Check and nothing else overlap only where one of the two processes was stopped inside its
-//     section, by us or by a busy machine, which no lease can prevent; or where an outsider took the record away, for the third of
-//     a TTL in which the holder has to notice, and a second for a busy machine.
-//   - Nothing that `leasehold run` has started lives on beside what runs under a later term, whatever was killed or stopped; and nothing
-//     lives on when all supervisors have ended: there are no orphans.
+//   - A guarded file, which keeps a mark and refuses late tokens, never accepts tokens out of
+//     order, nor one token of two holders, and loses no write that it acknowledged.
+//   - Guarded resources of every kind (HTTP with an online and an offline guard, gRPC, appended and
+//     replaced files, SQLite, PostgreSQL, etcd, Redis, DynamoDB, Kubernetes), which get a share of
+//     requests that were delayed over the end of their term, accept none after one of a later term,
+//     by the order of their own logs, and lose none that they acknowledged.
+//   - Critical sections that ask Check and nothing else overlap only where one of the two processes
+//     was stopped inside its section, by us or by a busy machine, which no lease can prevent; or
+//     where an outsider took the record away, for the third of a TTL in which the holder has to
+//     notice, and a second for a busy machine.
+//   - Nothing that `leasehold run` has started lives on beside what runs under a later term,
+//     whatever was killed or stopped; and nothing lives on when all supervisors have ended: there
+//     are no orphans.
 //   - No token is given out twice, and one that is given out later is higher.
-//   - When the faults are over, each name that somebody wants is taken again within its TTL and a second, and what the machine and its
-//     disk were late by meanwhile; and each process ends when told.
+//   - When the faults are over, each name that somebody wants is taken again within its TTL and a
+//     second, and what the machine and its disk were late by meanwhile; and each process ends when
+//     told.
 //
 // The faults are drawn from the seed that is printed; what the processes are at when a fault
 // strikes is not. Sections are compared by CLOCK_BOOTTIME, which all processes of a machine read

@@ -32,9 +32,10 @@ type tormentor struct {
 	meddled              int                     // records that an outsider deleted or changed
 	seen                 map[string]store.Record // by name: what an outsider may put back
 	failovers, struck    int                     // struck: supervisors and guards
-	otherwise, got       int                     // tries to use a name as another kind, and those that got it
-	missed               int                     // faults that found nothing to strike
-	longestStop          time.Duration
+	// Tries to use a name as another kind, and those that got it.
+	otherwise, got int
+	missed         int // faults that found nothing to strike
+	longestStop    time.Duration
 }
 
 // torment carries a plan out. It returns when ctx is done or the plan is over, and no process is

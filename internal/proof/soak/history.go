@@ -285,7 +285,8 @@ type tally struct {
 	example string                 // one of the errors
 	newest  map[string]fence.Token // by name: of the acknowledged writes
 	own     map[writer]fence.Token // the same of each process
-	late    int                    // writes that were acknowledged after one of a later term of the same process
+	// Writes that were acknowledged after one of a later term of the same process.
+	late int
 }
 
 // writer is a process that writes under a name.

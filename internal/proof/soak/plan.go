@@ -30,13 +30,15 @@ const (
 	faultRestore faultOf = "restore" // an outsider puts the record of an earlier term in its place
 	faultKind    faultOf = "kind"    // somebody wants name as another kind
 
-	faultSupervisor     faultOf = "supervisor"      // a supervisor is killed
-	faultGuard          faultOf = "guard"           // one of its guards is
-	faultBoth           faultOf = "both"            // it and one of its guards are
-	faultGuards         faultOf = "guards"          // both guards are, and it is when there are new ones
+	faultSupervisor faultOf = "supervisor" // a supervisor is killed
+	faultGuard      faultOf = "guard"      // one of its guards is
+	faultBoth       faultOf = "both"       // it and one of its guards are
+	// Both guards are, and it is when there are new ones.
+	faultGuards         faultOf = "guards"
 	faultStopSupervisor faultOf = "stop supervisor" // it is stopped
 	faultStopGuard      faultOf = "stop guard"      // one of its guards is
-	faultStopBoth       faultOf = "stop both"       // it is stopped, and one of its guards is killed
+	// It is stopped, and one of its guards is killed.
+	faultStopBoth faultOf = "stop both"
 
 	faultFailover faultOf = "failover" // the server that leads is killed, and another one leads
 )

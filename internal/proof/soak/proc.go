@@ -57,7 +57,8 @@ func marked(variable string) map[int]string {
 			continue // it has ended, or is another's
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(environ))); err == nil {
-			line, _ := os.ReadFile(filepath.Join(filepath.Dir(environ), "cmdline")) // it may have ended meanwhile
+			// It may have ended meanwhile.
+			line, _ := os.ReadFile(filepath.Join(filepath.Dir(environ), "cmdline"))
 			found[pid] = string(bytes.TrimRight(bytes.ReplaceAll(line, []byte{0}, []byte(" ")), " "))
 		}
 	}

@@ -16,7 +16,8 @@ import (
 type requester struct {
 	kinds []string                      // that this worker writes to
 	open  map[string]resources.Resource // by kind, those that it has written to
-	past  map[string][]fence.Sequencer  // by name, of the worker's last terms: requests of them are still on their way
+	// By name, of the worker's last terms: requests of them are still on their way.
+	past map[string][]fence.Sequencer
 }
 
 const (

@@ -226,7 +226,8 @@ func (r *report) conclude(ctx context.Context, t *tormentor) {
 	}
 	t.hist.mu.Lock()
 	defer t.hist.mu.Unlock()
-	if n := len(t.hist.inside); n > 0 { // all processes have ended, and so has all that is to be judged
+	// All processes have ended, and so has all that is to be judged.
+	if n := len(t.hist.inside); n > 0 {
 		v.violate("of %d processes it is not known when they left", n)
 	}
 	failures := map[string]int{}

@@ -172,7 +172,8 @@ func (s *supervisors) strike(ctx context.Context, f fault) bool {
 		p.kill()
 	case faultGuard:
 		hit(syscall.SIGKILL, guards[0])
-		for runs(guards[0]) && clock.Sleep(ctx, s.clk, time.Millisecond) == nil { // else the next fault takes it for one that lives
+		// Else the next fault takes it for one that lives.
+		for runs(guards[0]) && clock.Sleep(ctx, s.clk, time.Millisecond) == nil {
 		}
 	case faultBoth:
 		hit(syscall.SIGKILL, guards[1])
@@ -209,7 +210,8 @@ func (s *supervisors) supervising(slot int) (*supervisor, []int) {
 	first := slot - slot%perJob
 	for i := range perJob {
 		at := first + (slot+i)%perJob
-		if at >= len(s.slots) || s.slots[at] == nil || !s.slots[at].mu.TryLock() { // another fault strikes it
+		// Another fault strikes it.
+		if at >= len(s.slots) || s.slots[at] == nil || !s.slots[at].mu.TryLock() {
 			continue
 		}
 		p := s.slots[at]
@@ -273,7 +275,8 @@ func (s *supervisors) finish(within time.Duration) (stuck int, orphans []string)
 	if s.Commands == 0 {
 		return 0, nil
 	}
-	deadline, cancel = clock.WithTimeout(context.Background(), s.clk, s.familyTTL()+10*time.Second) // for the guards of those that were killed
+	// For the guards of those that were killed.
+	deadline, cancel = clock.WithTimeout(context.Background(), s.clk, s.familyTTL()+10*time.Second)
 	defer cancel()
 	left := marked(s.mark())
 	for len(left) > 0 && clock.Sleep(deadline, s.clk, 10*time.Millisecond) == nil {

@@ -103,7 +103,8 @@ func (t *tally) take(e event) {
 		t.builds[e.ImportPath] = append(t.builds[e.ImportPath], e.Output)
 	case e.Package == "":
 	case strings.HasPrefix(e.Output, cpuMark):
-		t.group(e.Package).cpu, _ = time.ParseDuration(strings.TrimSpace(strings.TrimPrefix(e.Output, cpuMark))) // 0 if it isn't one
+		// 0 if it isn't one.
+		t.group(e.Package).cpu, _ = time.ParseDuration(strings.TrimSpace(strings.TrimPrefix(e.Output, cpuMark)))
 	case e.Test == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip"):
 		t.finish(e)
 	case e.Test == "":
@@ -183,7 +184,8 @@ func (t *tally) finish(e event) {
 func (g *group) count(packageFailed bool) (passed, failed, skipped int) {
 	for _, tt := range g.order {
 		if tt.result == "" && packageFailed {
-			tt.result = "fail" // it was running when the process ended: a panic, os.Exit or the time-out
+			// It was running when the process ended: a panic, os.Exit or the time-out.
+			tt.result = "fail"
 		}
 	}
 	for _, tt := range slices.Backward(g.order) { // subtests come after their parents

@@ -34,7 +34,8 @@ func wrapped(args []string) (code int, ok bool) {
 		return 0, false
 	}
 	dieWithParent(syscall.SIGKILL)
-	// The terminal sends these to the tests, too. What go test sends when they take too long, it sends to this process alone.
+	// The terminal sends these to the tests, too. What go test sends when they take too long, it
+	// sends to this process alone.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGQUIT, syscall.SIGTERM)
 	cmd := exec.Command(args[2], args[3:]...)

@@ -19,10 +19,11 @@ import (
 type habit int
 
 const (
-	tidy   habit = iota // renews, and releases
-	pauses              // stops for most of a TTL now and then, as a process does whose machine is too busy
-	crash               // vanishes, and is started again long after its lease ran out
-	hangs               // an operator breaks its hold, and it doesn't let go
+	tidy habit = iota // renews, and releases
+	// Stops for most of a TTL now and then, as a process does whose machine is too busy.
+	pauses
+	crash // vanishes, and is started again long after its lease ran out
+	hangs // an operator breaks its hold, and it doesn't let go
 )
 
 // shards is how many names the session keeps.
@@ -125,7 +126,8 @@ func (s *stage) held(ctx context.Context, r role, g api.Grant) {
 	case hangs:
 		_ = s.caller.do(ctx, http.MethodPost, path(r.name)+"/break", api.BreakRequest{Token: g.Token, Note: "it hangs"}, nil, nil)
 	default:
-		_ = s.caller.do(ctx, http.MethodDelete, path(r.name), nil, nil, proofOf(g.Sequencer, g.Secret)) // one that isn't its own any more is not to be released
+		// One that isn't its own any more is not to be released.
+		_ = s.caller.do(ctx, http.MethodDelete, path(r.name), nil, nil, proofOf(g.Sequencer, g.Secret))
 	}
 }
 

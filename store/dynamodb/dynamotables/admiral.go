@@ -17,8 +17,9 @@ type AdmiralOptions struct {
 	Table     string        // "admiral-lease" by default, the only one that Admiral itself reads
 	Wait      time.Duration // Admiral's waitTimeInSeconds: required, in whole seconds
 	Threshold int           // Admiral's failureThreshold: required, at least 1
-	Skew      time.Duration // greatest difference between the wall clocks of neighbours and ours; 0 by default
-	Access    Access
+	// Greatest difference between the wall clocks of neighbours and ours; 0 by default.
+	Skew   time.Duration
+	Access Access
 }
 
 // Admiral returns a store over the table in which Admiral instances keep their disaster-recovery

@@ -28,9 +28,10 @@ type AWSLockClientOptions struct {
 	Table        string // required
 	KeyAttribute string // the partition key: "key" by default
 	SortKey      string // the sort key's attribute, if the table has one
-	SortValue    string // the one value of the sort key under which this store's locks are; "" only without a SortKey
-	// Duration is how durations are written. By default it is the text that the table's rows have: of
-	// the row that was read last, or of one of 25 that are looked at before the first write; and
+	// The one value of the sort key under which this store's locks are; "" only without a SortKey.
+	SortValue string
+	// Duration is how durations are written. By default it is the text that the table's rows have:
+	// of the row that was read last, or of one of 25 that are looked at before the first write; and
 	// DurationJava in a table without rows, or where this identity may not scan.
 	Duration DurationText
 	Access   Access

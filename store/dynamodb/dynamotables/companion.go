@@ -17,9 +17,11 @@ const companionPrefix = "leasehold-token\t"
 
 // The companion's own attributes; it has recordAttr too.
 var (
-	tokenAttr = column{name: "leasehold_token", number: true} // the highest token of the key that anybody was told of
-	revAttr   = column{name: "leasehold_rev"}                 // id of the write
-	endsAttr  = column{name: "leasehold_ends"}                // id of a deletion under way: with the row, the key is gone
+	// The highest token of the key that anybody was told of.
+	tokenAttr = column{name: "leasehold_token", number: true}
+	revAttr   = column{name: "leasehold_rev"} // id of the write
+	// Id of a deletion under way: with the row, the key is gone.
+	endsAttr = column{name: "leasehold_ends"}
 )
 
 // companion is what outlives the neighbour's writes to a row. Its record is the one that bore the

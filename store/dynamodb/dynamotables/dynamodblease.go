@@ -9,9 +9,11 @@ import (
 
 // DynamoDBLeaseOptions of [DynamoDBLease]. The zero value is the crate's own defaults.
 type DynamoDBLeaseOptions struct {
-	Table  string        // "leases" by default
-	TTL    time.Duration // the longest lease_ttl_seconds of any neighbour: 60 s by default, at least 2 s
-	Skew   time.Duration // greatest difference between the wall clocks of neighbours and ours; 0 by default
+	Table string // "leases" by default
+	// The longest lease_ttl_seconds of any neighbour: 60 s by default, at least 2 s.
+	TTL time.Duration
+	// Greatest difference between the wall clocks of neighbours and ours; 0 by default.
+	Skew   time.Duration
 	Access Access
 }
 
@@ -51,7 +53,8 @@ func dynamodbLeaseSchema(ttl, skew time.Duration) schema {
 		if err != nil {
 			return hold{}, err
 		}
-		return hold{owner: sc.name, ttl: ttl, until: at.Add(time.Second + skew)}, nil // its rows don't say who
+		// Its rows don't say who.
+		return hold{owner: sc.name, ttl: ttl, until: at.Add(time.Second + skew)}, nil
 	}
 	sc.write = func(rec store.Record, id string, wall time.Time) columns {
 		if rec.Owner == "" {

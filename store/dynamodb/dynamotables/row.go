@@ -16,10 +16,13 @@ import (
 // Our attributes of a neighbour's row. Its PutItem wipes them; its UpdateItem leaves them beside
 // columns that they don't belong to, which is what columnsAttr tells.
 var (
-	recordAttr  = column{name: "leasehold_record"}             // the record, as driver.Marshal writes it
-	versionAttr = column{name: "leasehold_version"}            // id of the write
-	columnsAttr = column{name: "leasehold_columns"}            // the neighbour's columns as that write left them
-	keptAttr    = column{name: "leasehold_kept", number: true} // a token that the companion is known to have
+	// The record, as driver.Marshal writes it.
+	recordAttr  = column{name: "leasehold_record"}
+	versionAttr = column{name: "leasehold_version"} // id of the write
+	// The neighbour's columns as that write left them.
+	columnsAttr = column{name: "leasehold_columns"}
+	// A token that the companion is known to have.
+	keptAttr = column{name: "leasehold_kept", number: true}
 )
 
 // stamp is what tells a stored version of a row from all others: what it holds of the neighbour's

@@ -33,17 +33,21 @@ type schema struct {
 	// learn looks at the table before a write, if how rows are written depends on that; nil if not.
 	learn func(context.Context, *table.Table)
 
-	born   func(wall time.Time) table.Row // further attributes that a row gets when it has none of that name
-	beside func(id string) table.Row      // those of a companion row, so that neighbours who read the whole table can read it
-	ttl    string                         // the attribute that the neighbour wants expired by DynamoDB; "" for none
-	wall   bool                           // its rule compares wall clocks
+	// Further attributes that a row gets when it has none of that name.
+	born func(wall time.Time) table.Row
+	// Those of a companion row, so that neighbours who read the whole table can read it.
+	beside func(id string) table.Row
+	// The attribute that the neighbour wants expired by DynamoDB; "" for none.
+	ttl  string
+	wall bool // its rule compares wall clocks
 }
 
 // column is an attribute: its name and whether it is a number or a string.
 type column struct {
 	name   string
 	number bool
-	typed  bool // a number that people write, perhaps as a string: its text begins with a quote then
+	// A number that people write, perhaps as a string: its text begins with a quote then.
+	typed bool
 }
 
 // quote begins the text of a string where a number is expected, which never does.
@@ -56,7 +60,8 @@ type columns []*string
 type hold struct {
 	owner string        // "" when nobody holds it
 	ttl   time.Duration // how long it lasts after the row's last change
-	until time.Time     // by the wall clock, it is not over before; zero where the neighbour reads no wall clock
+	// By the wall clock, it is not over before; zero where the neighbour reads no wall clock.
+	until time.Time
 }
 
 // attributeError says which attribute of a row can't be read, and why.

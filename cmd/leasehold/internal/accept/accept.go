@@ -87,8 +87,9 @@ func (l *Listener) Accept() (net.Conn, error) {
 var ErrFinished = errors.New("no more connections are accepted")
 
 const (
-	quiet  = 20 * time.Millisecond // without a new connection, before a listener that finishes is closed
-	finish = time.Second           // that it takes at most
+	// Without a new connection, before a listener that finishes is closed.
+	quiet  = 20 * time.Millisecond
+	finish = time.Second // that it takes at most
 )
 
 // Finish has the listener accept the connections that its clients have made already, and then be

@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// paceBurst is how many connections are taken at once. One costs about 0.1 ms of a core until its
-	// request is under way: a crowd that comes back at once would have requests wait for all of it.
+	// paceBurst is how many connections are taken at once. One costs about 0.1 ms of a core until
+	// its request is under way: a crowd that comes back at once would have requests wait for all of
+	// it.
 	paceBurst = 32
 	// paceEach is after how long, on one core, another one may be taken.
 	paceEach = 2 * time.Millisecond

@@ -47,7 +47,8 @@ func (a *App) Execute(root *cobra.Command, args []string) int {
 	return a.ExecuteIf(root, args, func() bool { return true })
 }
 
-// ExecuteIf is Execute that says nothing, and returns [NotBegun], if begun returns false in the end.
+// ExecuteIf is Execute that says nothing, and returns [NotBegun], if begun returns false in the
+// end.
 func (a *App) ExecuteIf(root *cobra.Command, args []string, begun func() bool) int {
 	ctx, stop := interruptible(context.Background(), &a.Hangup)
 	defer stop()
@@ -270,8 +271,8 @@ func WhoAmI() string {
 // just takes its time.
 const Patience = time.Second
 
-// SlowStore is said when opening a file takes long and no reason is known yet. SlowServer is said of
-// another store: a server has no lock that a process could hold.
+// SlowStore is said when opening a file takes long and no reason is known yet. SlowServer is said
+// of another store: a server has no lock that a process could hold.
 const (
 	SlowStore  = "waiting for the store: another process holds its lock, or it is slow"
 	SlowServer = "waiting for the store: no server has answered yet"

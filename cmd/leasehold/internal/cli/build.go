@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// What the linker writes where a package is made (-X): the version that it is of, the commit, and the
-// commit's time. Other builds have what the Go command knows.
+// What the linker writes where a package is made (-X): the version that it is of, the commit, and
+// the commit's time. Other builds have what the Go command knows.
 var version, revision, revisionTime string
 
 // Name is what this program is called in what it says of itself.

@@ -15,7 +15,9 @@ import (
 
 // The exit codes. CMD's own code is passed on, and 128 plus the number of the signal that ended it.
 const (
-	ExitNo       = 1   // check: not the current term; release, break: so nothing was done; show, history: no such name
+	// check: not the current term; release, break: so nothing was done; show, history: no such
+	// name.
+	ExitNo       = 1
 	ExitUsage    = 64  // EX_USAGE: the command line or the configuration is wrong
 	ExitConflict = 75  // EX_TEMPFAIL: not acquired
 	ExitLost     = 79  // the lease was lost while CMD ran

@@ -35,8 +35,8 @@ type Engines struct {
 	Schemes     func() []string
 }
 
-// engines are files alone until [Use] is called. So a command can begin on a file before the clients
-// of servers are initialised, which cost more than all else: see package early.
+// engines are files alone until [Use] is called. So a command can begin on a file before the
+// clients of servers are initialised, which cost more than all else: see package early.
 var engines = Engines{
 	Parse: parseFile, Open: openFile,
 	Unreachable: func(error) bool { return false },
@@ -81,7 +81,8 @@ func openFile(ctx context.Context, u StoreURL, opts OpenOptions) (store.Store, e
 	}
 	st, err := file.Open(ctx, t.Path, file.Options{CreateDir: opts.MakeDir, Group: group})
 	if err != nil {
-		return nil, fmt.Errorf("open the store: %w", err) // a nil *file.Store would make a store that isn't nil
+		// A nil *file.Store would make a store that isn't nil.
+		return nil, fmt.Errorf("open the store: %w", err)
 	}
 	return st, nil
 }

@@ -16,9 +16,10 @@ type reading struct {
 	sent, answered clock.Instant
 	pod            string // of the holder; "" when the row is free
 	token          fence.Token
-	held           bool // by an operator, or not yet free after that: an instance may not have noticed yet
-	settled        bool // by an operator, and no instance is active for certain
-	handed         bool // the successor has not written yet
+	// By an operator, or not yet free after that: an instance may not have noticed yet.
+	held    bool
+	settled bool // by an operator, and no instance is active for certain
+	handed  bool // the successor has not written yet
 }
 
 // resumedOwner is the owner of a row whose hold is over, and whose former holder may be active yet.
@@ -89,8 +90,8 @@ func (b *book) accepted(pod string, from clock.Instant) (sample, bool) {
 }
 
 // outage returns the longest time between from and to in which nobody served: from the moment at
-// which the last accepted write was sent to the answer of the next one. With served, only samples of
-// the service count; else those of all sides do.
+// which the last accepted write was sent to the answer of the next one. With served, only samples
+// of the service count; else those of all sides do.
 func (b *book) outage(from, to clock.Instant, served bool) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -28,7 +28,8 @@ type Fault struct {
 // Drill is one game day. Set all fields that don't say otherwise, then call [Drill.Run] once.
 type Drill struct {
 	Operator admiral.Operator
-	Looks    time.Duration    // how long an instance may take to see a change of the row; 0 where the store pushes
+	// How long an instance may take to see a change of the row; 0 where the store pushes.
+	Looks    time.Duration
 	Sides    map[string]Probe // a write to each side, by pod; may be empty
 	Service  Probe            // a write as a user sends it; nil for none
 	Faults   map[string]Fault // by step: kill, partition, store
@@ -196,7 +197,8 @@ func (d *Drill) Run(ctx context.Context) (*Report, error) {
 	r.undo.add(change{what: start.active.Pod + " is active again", do: r.restore, by: "leasehold standby switchover --to " + start.active.Pod})
 	r.steps(ctx)
 	r.undo.all(ctx, d)
-	_ = clock.Sleep(context.WithoutCancel(ctx), d.Clock, 2*d.Every) // what comes after the last change is judged, too
+	// What comes after the last change is judged, too.
+	_ = clock.Sleep(context.WithoutCancel(ctx), d.Clock, 2*d.Every)
 	stop()
 	own.Wait()
 	last, cancel := clock.WithTimeout(context.WithoutCancel(ctx), d.Clock, d.undoLimit())

@@ -26,9 +26,12 @@ const (
 // Instance is one instance of a rehearsal: a process that starts, holds its lease through a store
 // that can be cut, and accepts writes while it is active.
 type Instance struct {
-	New func(wrap func(store.Store) store.Store) (admiral.StateChecker, error) // the checker, on the store that wrap returns
-	In  io.Reader                                                              // orders; its end ends the instance
-	Out io.Writer                                                              // the address, then one line for each order
+	// The checker, on the store that wrap returns.
+	New func(wrap func(store.Store) store.Store) (admiral.StateChecker, error)
+	// orders; its end ends the instance.
+	In io.Reader
+	// The address, then one line for each order.
+	Out io.Writer
 }
 
 // writePath is where an instance of a rehearsal accepts writes.
@@ -121,8 +124,8 @@ func (c *cuttable) pass(ctx context.Context) error {
 	}
 }
 
-// throughCut is a store behind a network that can be cut. A request that the cut meets on its way is
-// carried out, and its answer does not come.
+// throughCut is a store behind a network that can be cut. A request that the cut meets on its way
+// is carried out, and its answer does not come.
 type throughCut struct {
 	store.Store
 	cut *cuttable

@@ -34,8 +34,8 @@ type process struct {
 	probe Probe
 }
 
-// StartRehearsal starts an [Instance] for each of [Pods], by command, which returns one that was not
-// started yet. The caller closes the Rehearsal.
+// StartRehearsal starts an [Instance] for each of [Pods], by command, which returns one that was
+// not started yet. The caller closes the Rehearsal.
 func StartRehearsal(ctx context.Context, command func(pod string) *exec.Cmd) (*Rehearsal, error) {
 	r := &Rehearsal{command: command, procs: map[string]*process{}}
 	for _, pod := range Pods {

@@ -23,14 +23,16 @@ type Report struct {
 	Active    Side      `json:"active"` // at the beginning
 	Standby   Side      `json:"standby"`
 
-	OK         bool     `json:"ok"`                // every step was done, nothing is left, and no wrong side accepted a write
-	Interrupt  string   `json:"interrupted"`       // "" if it was not
-	SidesAsked bool     `json:"sides_probed"`      // otherwise accepted_by_wrong_side says nothing
-	Accepted   int      `json:"accepted_by_sides"` // writes
-	Unsure     int      `json:"unsure"`            // of them, writes around which the row changed so that it stays open
-	Wrong      int      `json:"accepted_by_wrong_side"`
-	WrongList  []Wrong  `json:"wrong"` // the first 100
-	NotUndone  []string `json:"not_undone"`
+	// Every step was done, nothing is left, and no wrong side accepted a write.
+	OK         bool   `json:"ok"`
+	Interrupt  string `json:"interrupted"`       // "" if it was not
+	SidesAsked bool   `json:"sides_probed"`      // otherwise accepted_by_wrong_side says nothing
+	Accepted   int    `json:"accepted_by_sides"` // writes
+	// Of them, writes around which the row changed so that it stays open.
+	Unsure    int      `json:"unsure"`
+	Wrong     int      `json:"accepted_by_wrong_side"`
+	WrongList []Wrong  `json:"wrong"` // the first 100
+	NotUndone []string `json:"not_undone"`
 
 	Steps   []Result  `json:"steps"`
 	Summary []Summary `json:"summary"`
@@ -40,13 +42,14 @@ type Report struct {
 
 // Result is what one step came to.
 type Result struct {
-	Step    string  `json:"step"`
-	Run     int     `json:"run"`
-	From    float64 `json:"from_seconds"`
-	Until   float64 `json:"until_seconds"`
-	Hit     Side    `json:"hit"`
-	To      Side    `json:"to"`
-	RTO     float64 `json:"rto_seconds"`    // from the fault to the first write that the other side accepted
+	Step  string  `json:"step"`
+	Run   int     `json:"run"`
+	From  float64 `json:"from_seconds"`
+	Until float64 `json:"until_seconds"`
+	Hit   Side    `json:"hit"`
+	To    Side    `json:"to"`
+	// From the fault to the first write that the other side accepted.
+	RTO     float64 `json:"rto_seconds"`
 	Outage  float64 `json:"outage_seconds"` // the longest time in which nobody accepted a write
 	Wrong   int     `json:"accepted_by_wrong_side"`
 	Failed  string  `json:"failed,omitempty"`
@@ -128,7 +131,8 @@ func (r *Report) JSON(w io.Writer) error {
 	return enc.Encode(r)
 }
 
-// Markdown writes the report for people. picture is the path of its picture, relative to the report.
+// Markdown writes the report for people. picture is the path of its picture, relative to the
+// report.
 func (r *Report) Markdown(w io.Writer, picture string) error {
 	b := &strings.Builder{}
 	kind := "Drill"

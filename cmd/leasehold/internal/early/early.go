@@ -1,7 +1,7 @@
 // Package early runs `leasehold run` on a store in a file before the rest of the program is
-// initialised, which costs more than such a run does. Packages are initialised in the order of their
-// import paths, each once those that it imports are. So this package must not reach the clients of
-// servers: a test looks at what it imports.
+// initialised, which costs more than such a run does. Packages are initialised in the order of
+// their import paths, each once those that it imports are. So this package must not reach the
+// clients of servers: a test looks at what it imports.
 //
 // It is the same code as without it. Where a call is anything else than a correct `run` on a file,
 // nothing is done or said here, and main begins anew.
@@ -20,7 +20,8 @@ func init() {
 	if len(os.Args) < 2 || os.Args[1] != "run" {
 		return
 	}
-	// The goroutine that initialises packages is bound to its thread: each wait would switch threads.
+	// The goroutine that initialises packages is bound to its thread: each wait would switch
+	// threads.
 	code := make(chan int)
 	go func() { code <- try(os.Args[1:]) }()
 	if code := <-code; code != cli.NotBegun {

@@ -1,5 +1,5 @@
-// Package engines has the command open stores of every engine that the build has. Commands that work
-// without it know files alone.
+// Package engines has the command open stores of every engine that the build has. Commands that
+// work without it know files alone.
 package engines
 
 import (

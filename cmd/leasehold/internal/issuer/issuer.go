@@ -28,8 +28,9 @@ import (
 
 // The times by which keys and tokens are judged.
 const (
-	Leeway       = 30 * time.Second // between the issuer's clock and this machine's
-	RefreshAfter = 5 * time.Minute  // so long a key that the issuer has withdrawn may still be taken
+	Leeway = 30 * time.Second // between the issuer's clock and this machine's
+	// So long a key that the issuer has withdrawn may still be taken.
+	RefreshAfter = 5 * time.Minute
 	KeptFor      = 24 * time.Hour   // so long keys are good while the issuer doesn't answer
 	FetchEvery   = 10 * time.Second // at most, however many tokens name keys that aren't known
 	FetchLimit   = 5 * time.Second  // for the issuer to answer
@@ -49,8 +50,10 @@ type Options struct {
 	URL      string // of the issuer, as its tokens say it in iss
 	Audience string // that a token has to be for
 	Name     string // the claim that names the caller: sub by default
-	Roles    string // the claim with the roles of the caller, a string or a list of them; "" for none
-	CA       string // file with the authorities that sign the issuer's certificate; "" for the system's
+	// The claim with the roles of the caller, a string or a list of them; "" for none.
+	Roles string
+	// File with the authorities that sign the issuer's certificate; "" for the system's.
+	CA string
 
 	Wall func() time.Time // the time of day
 }
@@ -91,7 +94,8 @@ func New(o Options) (*Verifier, error) {
 	if o.Name == "" {
 		o.Name = "sub"
 	}
-	v := &Verifier{o: o, verify: &oidc.Config{ClientID: o.Audience, SkipExpiryCheck: true}} // with a leeway, by inTime
+	// With a leeway, by inTime.
+	v := &Verifier{o: o, verify: &oidc.Config{ClientID: o.Audience, SkipExpiryCheck: true}}
 	for _, a := range algorithms {
 		v.verify.SupportedSigningAlgs = append(v.verify.SupportedSigningAlgs, string(a))
 	}

@@ -87,7 +87,8 @@ func (j *Journal) put(ctx context.Context, tx *sql.Tx, spans []server.Span) erro
 		if s.Kind == server.SpanTerm || s.Kind == server.SpanShare {
 			mark = 0
 		}
-		if ends != lasts && ends > now.Add(slack).UnixMilli() { // by a clock that is wrong: it would be kept for as long
+		// By a clock that is wrong: it would be kept for as long.
+		if ends != lasts && ends > now.Add(slack).UnixMilli() {
 			ends = now.UnixMilli()
 		}
 		name, err := j.name(ctx, tx, s.Name)

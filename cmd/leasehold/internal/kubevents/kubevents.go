@@ -22,7 +22,8 @@ const (
 	limit    = 5 * time.Second // for one Event
 	farewell = time.Second     // for what is left when the recorder is closed
 	queued   = 16
-	leastOff = time.Minute // after a failure no Event is tried for so long, twice as long after each
+	// After a failure no Event is tried for so long, twice as long after each.
+	leastOff = time.Minute
 	mostOff  = time.Hour
 )
 

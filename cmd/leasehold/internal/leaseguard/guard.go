@@ -1,5 +1,5 @@
-// Package leaseguard is the process that ends a command of `leasehold run` in its supervisor's stead. It
-// imports little: a guard starts as soon as what this package imports is initialised.
+// Package leaseguard is the process that ends a command of `leasehold run` in its supervisor's
+// stead. It imports little: a guard starts as soon as what this package imports is initialised.
 package leaseguard
 
 import (

@@ -32,8 +32,10 @@ type Timing struct {
 	TTL      time.Duration // T
 	Renew    time.Duration // R
 	Validity time.Duration // for how long others leave the lease alone, by the leader's clock
-	Stops    time.Duration // S: how long after its last renewal was sent the leader stops, Validity at most
-	Survives time.Duration // A: the longest store outage that ends no term, whenever it begins: S − R at most
+	// S: how long after its last renewal was sent the leader stops, Validity at most.
+	Stops time.Duration
+	// A: the longest store outage that ends no term, whenever it begins: S − R at most.
+	Survives time.Duration
 }
 
 // Library is the timing of a program that has the library, with its default options. The TTL is 10
@@ -58,9 +60,10 @@ type Input struct {
 	Outages  Rate          // of the store
 	Outage   time.Duration
 
-	Replicas      int           // that stand for election: 2 to 1000
-	Timing        Timing        // of the leader's lease
-	Poll          time.Duration // P: the pause between two looks at the store, or what its push takes
+	Replicas int    // that stand for election: 2 to 1000
+	Timing   Timing // of the leader's lease
+	// P: the pause between two looks at the store, or what its push takes.
+	Poll          time.Duration
 	WarmUp        time.Duration // W
 	CrashReleases bool          // a crash releases the lease, since a supervisor outlives it
 }

@@ -1,7 +1,8 @@
 // Package podlabel keeps a label on the pod of a leader, so that a Service selects it.
 //
-// A label is advice for routing. It stays when the process that keeps it is killed, until the process
-// starts again or another candidate leads. It can't be taken off while the API server is away.
+// A label is advice for routing. It stays when the process that keeps it is killed, until the
+// process starts again or another candidate leads. It can't be taken off while the API server is
+// away.
 //
 // Beside the label is an annotation that says which election's term set it, and whether that has
 // ended. Its key is the label's and ".term". By it a leader knows which pods have the label from an
@@ -97,9 +98,9 @@ type Keeper struct {
 	err     error
 }
 
-// New returns a keeper that looks at all labels again each time that every has passed, and calls say
-// with what goes wrong and when that ends. It does no network I/O. Until a term begins, it takes off
-// a label that an earlier process of this pod has left. Close it when it is done with.
+// New returns a keeper that looks at all labels again each time that every has passed, and calls
+// say with what goes wrong and when that ends. It does no network I/O. Until a term begins, it
+// takes off a label that an earlier process of this pod has left. Close it when it is done with.
 func New(l Label, clk clock.Clock, every time.Duration, say func(string)) (*Keeper, error) {
 	p, err := dial(l)
 	if err != nil {

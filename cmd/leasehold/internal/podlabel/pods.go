@@ -119,7 +119,8 @@ func (p *pods) clear(ctx context.Context, t Term) (own *metav1.PartialObjectMeta
 	return own, nil
 }
 
-// remove takes the label off this pod if this process, or an earlier one in this pod, has put it on.
+// remove takes the label off this pod if this process, or an earlier one in this pod, has put it
+// on.
 func (p *pods) remove(ctx context.Context) error {
 	if p.begun && !p.maybe {
 		return nil
@@ -134,7 +135,8 @@ func (p *pods) remove(ctx context.Context) error {
 	m, ok := p.markOf(own)
 	_, on := own.Labels[p.label.Key]
 	if p.maybe && !on || on && ok && m.Election == p.label.Election {
-		// A request to put it on may still be on its way. It was made for the version that this write replaces.
+		// A request to put it on may still be on its way. It was made for the version that this
+		// write replaces.
 		m.Election, m.Ended = p.label.Election, true
 		if err := p.patch(ctx, own.Name, nil, m, own); err != nil && !apierrors.IsNotFound(err) {
 			return err

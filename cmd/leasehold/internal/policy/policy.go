@@ -35,12 +35,14 @@ type file struct {
 
 // caller is somebody known.
 type caller struct {
-	Called   string   `yaml:"name"`
-	Tokens   []string `yaml:"token_sha256"`    // hex
-	Dated    []dated  `yaml:"expiring_tokens"` // tokens that expire
-	Certs    []string `yaml:"certificates"`    // common names, DNS names, e-mail addresses or URIs of client certificates
-	Subjects []string `yaml:"subjects"`        // names that issuers, or Kubernetes, give; or prefixes with a * behind them
-	Roles    []string `yaml:"roles"`           // roles that issuers give, or Kubernetes' groups
+	Called string   `yaml:"name"`
+	Tokens []string `yaml:"token_sha256"`    // hex
+	Dated  []dated  `yaml:"expiring_tokens"` // tokens that expire
+	// Common names, DNS names, e-mail addresses or URIs of client certificates.
+	Certs []string `yaml:"certificates"`
+	// Names that issuers, or Kubernetes, give; or prefixes with a * behind them.
+	Subjects []string `yaml:"subjects"`
+	Roles    []string `yaml:"roles"` // roles that issuers give, or Kubernetes' groups
 	Allow    []rule   `yaml:"allow"`
 }
 
@@ -58,8 +60,9 @@ type known struct {
 
 // rule allows actions on names.
 type rule struct {
-	Actions []string `yaml:"actions"` // read, acquire, break, handoff, pause, assign, metrics, records; * for all
-	Names   []string `yaml:"names"`   // a name, or a prefix with a * behind it
+	// Read, acquire, break, handoff, pause, assign, metrics, records; * for all.
+	Actions []string `yaml:"actions"`
+	Names   []string `yaml:"names"` // a name, or a prefix with a * behind it
 }
 
 // Policy is a policy file as it was last read without an error. It is safe for concurrent use.

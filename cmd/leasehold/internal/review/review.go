@@ -26,8 +26,10 @@ import (
 
 // The bounds of what is asked.
 const (
-	CachedFor   = 10 * time.Second // so long an answer is used again: a deleted account's, too; the API server itself remembers what it said for 10 s
-	Limit       = 5 * time.Second  // for the API server to answer, and for a turn to ask it
+	// So long an answer is used again: a deleted account's, too; the API server itself remembers
+	// what it said for 10 s.
+	CachedFor   = 10 * time.Second
+	Limit       = 5 * time.Second // for the API server to answer, and for a turn to ask it
 	atATime     = 16
 	mostAnswers = 10_000
 )

@@ -22,12 +22,15 @@ const (
 // Notify tells a program, which runs all the time, what its role is. Those that are set are used,
 // in this order.
 type Notify struct {
-	File   string                       // its first line is the role, the second one the token while active
-	Signal func(active bool)            // nil for none
-	Hook   string                       // path of an executable that is called with the role as its argument
-	Env    func(*admiral.Term) []string // of the hook
-	Limit  time.Duration                // how long a hook may take; it has to fit what the checker's Early leaves
-	Say    func(format string, args ...any)
+	// Its first line is the role, the second one the token while active.
+	File   string
+	Signal func(active bool) // nil for none
+	// Path of an executable that is called with the role as its argument.
+	Hook string
+	Env  func(*admiral.Term) []string // of the hook
+	// How long a hook may take; it has to fit what the checker's Early leaves.
+	Limit time.Duration
+	Say   func(format string, args ...any)
 }
 
 // Start says that this instance is passive, as it is before it has ever been active. No signal is

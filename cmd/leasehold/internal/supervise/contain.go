@@ -5,10 +5,12 @@ type Contain string
 
 // The ways, from the strongest to the weakest, and the choice of the strongest that is allowed.
 const (
-	ContainAuto        Contain = "auto"
-	ContainCgroup      Contain = "cgroup"      // Linux: a control group of the command's own, which the kernel kills as one
-	ContainDescendants Contain = "descendants" // Linux: the group, orphans among the descendants, and what has the mark in its environment
-	ContainGroup       Contain = "group"       // the process group
+	ContainAuto Contain = "auto"
+	// Linux: a control group of the command's own, which the kernel kills as one.
+	ContainCgroup Contain = "cgroup"
+	// Linux: the group, orphans among the descendants, and what has the mark in its environment.
+	ContainDescendants Contain = "descendants"
+	ContainGroup       Contain = "group" // the process group
 )
 
 // Contains lists them.

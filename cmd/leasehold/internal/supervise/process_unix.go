@@ -29,8 +29,9 @@ type Process struct {
 	children chan os.Signal // SIGCHLD
 	ended    bool           // the command has been reaped; for serve only
 
-	mu      sync.Mutex // keeps signals from a group that is gone, whose number may be another's by then
-	absent  bool       // the group is gone
+	// Keeps signals from a group that is gone, whose number may be another's by then.
+	mu      sync.Mutex
+	absent  bool // the group is gone
 	family  *family
 	lastRun atomic.Int64
 
@@ -56,7 +57,8 @@ func Start(c Command) (*Process, error) {
 		return nil, err
 	}
 	p, err := start(c, in)
-	if err != nil && in.cgroup != nil && c.Contain != ContainCgroup { // the kernel may refuse to start anything in it
+	// The kernel may refuse to start anything in it.
+	if err != nil && in.cgroup != nil && c.Contain != ContainCgroup {
 		if in, _, failed := contained(ContainDescendants); failed == nil {
 			why = err
 			p, err = start(c, in)
@@ -251,7 +253,8 @@ func (p *Process) signal(sig unix.Signal, orphans bool) {
 		group, err := unix.Getpgid(pid)
 		return err != nil || group == p.pid
 	}
-	for _, pid := range p.family.orphans() { // children of this process: their numbers are theirs until it reaps them
+	// Children of this process: their numbers are theirs until it reaps them.
+	for _, pid := range p.family.orphans() {
 		if !told(pid) {
 			_ = unix.Kill(pid, sig)
 		}

@@ -90,7 +90,8 @@ func (s *state) hurry(f facts) (last clock.Instant, late bool) {
 	}
 	last = s.until.Add(-s.slack)
 	late = over || f.now >= last.Add(-s.killAfter)
-	if lost := over || late && !f.gone; lost && !s.lost { // what is gone late, and by itself, was in time
+	// What is gone late, and by itself, was in time.
+	if lost := over || late && !f.gone; lost && !s.lost {
 		s.lost = true
 		if s.phase == stopping { // it was asked to end in peace, and that is over
 			s.killAt = min(s.killAt, f.now.Add(s.killAfter))

@@ -17,8 +17,9 @@ const maxKillAfter = 2 * time.Second
 // Timing is how long a supervised command has for what. The zero value of a field means its
 // default.
 type Timing struct {
-	TTL       time.Duration // of the lease; DefaultTTL
-	KillAfter time.Duration // from SIGTERM to SIGKILL, 2 s or a tenth of the TTL if that is less; below 0: none at all
+	TTL time.Duration // of the lease; DefaultTTL
+	// From SIGTERM to SIGKILL, 2 s or a tenth of the TTL if that is less; below 0: none at all.
+	KillAfter time.Duration
 
 	// Drain is the same when there is no hurry: the lease goes on being renewed, and the command is
 	// asked to end all the same. KillAfter by default.

@@ -61,7 +61,8 @@ func awaited() map[int]bool {
 	}
 	for _, fd := range open {
 		what, err := os.Readlink("/proc/self/fd/" + fd.Name())
-		if err != nil || !strings.Contains(what, "pidfd") { // "anon_inode:[pidfd]", or "pidfd:[123]"
+		// "anon_inode:[pidfd]", or "pidfd:[123]".
+		if err != nil || !strings.Contains(what, "pidfd") {
 			continue
 		}
 		info, err := os.ReadFile("/proc/self/fdinfo/" + fd.Name())
@@ -96,7 +97,8 @@ func parentOf(pid int) int {
 	if err != nil {
 		return 0
 	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // the name in brackets may hold anything
+	// The name in brackets may hold anything.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 2 {
 		return 0
 	}

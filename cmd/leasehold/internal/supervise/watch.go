@@ -14,9 +14,10 @@ type Lease interface {
 
 // Work is what runs under a lease. None of its methods blocks.
 type Work interface {
-	Terminate()              // asks all of it to end
-	Kill()                   // kills what there is of it; may be called again
-	KillBy(t clock.Instant)  // sees to it that all of it is killed at t, unless a later t is named by then
+	Terminate() // asks all of it to end
+	Kill()      // kills what there is of it; may be called again
+	// Sees to it that all of it is killed at t, unless a later t is named by then.
+	KillBy(t clock.Instant)
 	Exited() <-chan struct{} // closed when the command itself has ended, and left something behind
 	Gone() <-chan struct{}   // closed when nothing of it is left
 

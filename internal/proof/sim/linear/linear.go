@@ -11,7 +11,8 @@
 // A version is known by the nonce of the write that made it, so that what an unknown write did can
 // be told from what others read. Hence:
 //
-//   - each Put bears a nonce of its own; the same Put sent again, over the same version, bears the same one;
+//   - each Put bears a nonce of its own; the same Put sent again, over the same version, bears the
+//     same one;
 //   - the keys aren't stored at first, and nobody writes them past the history;
 //   - whatever a client knows of a version it knows through the history.
 //

@@ -50,12 +50,13 @@ type state struct {
 	limit     int
 	used      int // by holders
 	lingering int // what is not used, and may be taken all the same, at most
-	unfreed   int // what those may take that nobody relies on any more and that are not known to be gone
-	doubtful  int // shares that were given up
-	slots     [maxSlots / 64]uint64
-	last      fence.Token // that was granted
-	ended     int64       // when the last share ended
-	gone      int64       // what had ended by then is gone
+	// What those may take that nobody relies on any more and that are not known to be gone.
+	unfreed  int
+	doubtful int // shares that were given up
+	slots    [maxSlots / 64]uint64
+	last     fence.Token // that was granted
+	ended    int64       // when the last share ended
+	gone     int64       // what had ended by then is gone
 }
 
 // slotted reports whether holders have slots of their own: those of a semaphore have.

@@ -56,7 +56,8 @@ const (
 	ended               // the holder of a share has stopped to rely on it
 	freed               // it is known to have been taken back
 	settled             // one that was given up is known not to be granted, and never to be
-	traded              // the writer, who held it until then, became a reader: nobody else held it in between
+	// The writer, who held it until then, became a reader: nobody else held it in between.
+	traded
 )
 
 // op is one thing that was seen. It took from its call to its return; what happens at an instant

@@ -32,9 +32,11 @@ var Expected = []Transition{
 	{protocol.Waiting, protocol.OpNone, protocol.Read, "refused", protocol.Waiting},
 	{protocol.Waiting, protocol.OpClaim, protocol.Write, "done", protocol.Held},
 	{protocol.Waiting, protocol.OpClaim, protocol.Write, "done", protocol.Waiting}, // too late
-	{protocol.Waiting, protocol.OpClaim, protocol.Write, "done", protocol.Lost},    // the session is over
+	// The session is over.
+	{protocol.Waiting, protocol.OpClaim, protocol.Write, "done", protocol.Lost},
 	{protocol.Waiting, protocol.OpClaim, protocol.Write, "conflict", protocol.Waiting},
-	{protocol.Waiting, protocol.OpClaim, protocol.Write, "conflict", protocol.Held}, // with its own nonce
+	// With its own nonce.
+	{protocol.Waiting, protocol.OpClaim, protocol.Write, "conflict", protocol.Held},
 	{protocol.Waiting, protocol.OpClaim, protocol.Write, "unknown", protocol.Waiting},
 	{protocol.Waiting, protocol.OpClaim, protocol.Write, "refused", protocol.Waiting},
 	{protocol.Waiting, protocol.OpClaim, protocol.Read, "done", protocol.Held},

@@ -60,26 +60,28 @@ type world struct {
 
 // proc is one process with one hold.
 type proc struct {
-	id      int
-	owner   string
-	d       drive.Driver
-	wants   int
-	wanted  bool             // nobody has given up what it waits for
-	asked   *protocol.Action // the request under way
-	again   clock.Instant    // when to send it once more; 0 for never
-	copies  drive.Copies
-	turn    int           // counts requests: an answer to an earlier one is not heard
-	sleep   clock.Instant // when it looks up, unless it hears something
-	wait    string        // the version whose change it waits for; "-" when it doesn't
-	also    string        // that of the session, if it waits for its change, too; "-" when it doesn't
-	session int           // the process that keeps its lease, or -1
-	keeps   bool          // it is a session
+	id     int
+	owner  string
+	d      drive.Driver
+	wants  int
+	wanted bool             // nobody has given up what it waits for
+	asked  *protocol.Action // the request under way
+	again  clock.Instant    // when to send it once more; 0 for never
+	copies drive.Copies
+	turn   int           // counts requests: an answer to an earlier one is not heard
+	sleep  clock.Instant // when it looks up, unless it hears something
+	wait   string        // the version whose change it waits for; "-" when it doesn't
+	// That of the session, if it waits for its change, too; "-" when it doesn't.
+	also    string
+	session int  // the process that keeps its lease, or -1
+	keeps   bool // it is a session
 	dead    bool
 	shown   protocol.Phase
 	term    *drive.Term   // what its program relies on; nil before it has held anything
 	shared  bool          // cloned, or with a clone, and relying on what was held then
 	shareTo clock.Instant // until when
-	kinship int           // stamps that were handed out when it was last cloned: what they mark is the clone's, too
+	// Stamps that were handed out when it was last cloned: what they mark is the clone's, too.
+	kinship int
 	past    drive.Recollection
 }
 

@@ -25,7 +25,8 @@ func openDynamoDB(_ context.Context, url string) (Resource, error) { return dial
 func dialDynamoDB(url string) *inDynamoDB {
 	base := &http.Transport{}
 	return &inDynamoDB{base: base, Client: dynamodb.New(dynamodb.Options{
-		Region: "us-east-1", BaseEndpoint: &url, HTTPClient: &http.Client{Transport: base}, RetryMaxAttempts: 1, // so that no line is there twice
+		// So that no line is there twice.
+		Region: "us-east-1", BaseEndpoint: &url, HTTPClient: &http.Client{Transport: base}, RetryMaxAttempts: 1,
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "soak", SecretAccessKey: "soak"}, nil
 		}),

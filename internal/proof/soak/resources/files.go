@@ -25,7 +25,8 @@ func (f files) Log(_ context.Context, name string) (lines []string, err error) {
 		return nil, nil
 	}
 	for line := range strings.Lines(string(text)) {
-		if whole, ok := strings.CutSuffix(line, "\n"); ok { // a line that a kill cut off was not acknowledged
+		// A line that a kill cut off was not acknowledged.
+		if whole, ok := strings.CutSuffix(line, "\n"); ok {
 			lines = append(lines, whole)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package versions proves that versions of the command share a store. Its tests run earlier versions
-// beside the one of this checkout: on a file, on etcd and on PostgreSQL.
+// Package versions proves that versions of the command share a store. Its tests run earlier
+// versions beside the one of this checkout: on a file, on etcd and on PostgreSQL.
 //
 //	scripts/versions install              builds the earlier versions out of the history
 //	scripts/versions [--for 60s]          runs the proof at length

@@ -1,5 +1,5 @@
-// Package poll waits for changes of records in a store that doesn't push: it reads, once for all who
-// wait for a key, ever more slowly.
+// Package poll waits for changes of records in a store that doesn't push: it reads, once for all
+// who wait for a key, ever more slowly.
 package poll
 
 import (
@@ -16,10 +16,12 @@ import (
 
 // The pace of a Wait.
 const (
-	Min        = 20 * time.Millisecond  // the shortest pause
-	share      = 8                      // a pause is this part of the time that the present term has been watched,
-	Jitter     = 1.0 / 8                // less up to this part of it
-	lookBefore = 20                     // the look before a hold is given up comes this part of its TTL early,
+	Min = 20 * time.Millisecond // the shortest pause
+	// A pause is this part of the time that the present term has been watched,.
+	share  = 8
+	Jitter = 1.0 / 8 // less up to this part of it
+	// The look before a hold is given up comes this part of its TTL early,.
+	lookBefore = 20
 	lookMost   = 250 * time.Millisecond // or this much
 )
 

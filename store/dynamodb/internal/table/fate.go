@@ -59,7 +59,8 @@ func replied(err error) error {
 // code returns the service's code for an error, or "" when the service didn't say one.
 func code(err error) string {
 	var api smithy.APIError
-	if !errors.As(err, &api) || api.ErrorCode() == "UnknownError" { // what the SDK calls an answer that isn't the service's
+	// What the SDK calls an answer that isn't the service's.
+	if !errors.As(err, &api) || api.ErrorCode() == "UnknownError" {
 		return ""
 	}
 	return api.ErrorCode()
@@ -98,7 +99,8 @@ func fateOf(err error) fate {
 }
 
 func fateOfCode(c string, err error) fate {
-	var retryable interface{ RetryableError() bool } // a signature whose time the client has corrected since
+	// A signature whose time the client has corrected since.
+	var retryable interface{ RetryableError() bool }
 	switch s := status(err); {
 	case throttled(err), c == replicatedConflict:
 		return later

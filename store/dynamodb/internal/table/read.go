@@ -11,8 +11,9 @@ import (
 
 // Read is what a strong read found.
 type Read struct {
-	Row  Row       // nil where there is none
-	Date time.Time // the server's clock when it answered, truncated to the second; zero when it didn't say
+	Row Row // nil where there is none
+	// The server's clock when it answered, truncated to the second; zero when it didn't say.
+	Date time.Time
 }
 
 // Get reads the row under key (the key attributes) strongly.

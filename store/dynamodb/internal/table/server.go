@@ -41,8 +41,8 @@ func (t *Table) Late() (time.Time, bool) {
 }
 
 // Apart returns how far this machine's wall clock and the server's are apart at least, by the
-// latest answer, and false before the first one. The server tells whole seconds, so less than one is
-// not seen. It does no I/O.
+// latest answer, and false before the first one. The server tells whole seconds, so less than one
+// is not seen. It does no I/O.
 func (t *Table) Apart() (time.Duration, bool) {
 	t.mu.Lock()
 	h := t.heard
@@ -51,7 +51,8 @@ func (t *Table) Apart() (time.Duration, bool) {
 		return 0, false
 	}
 	wall, now := t.opts.Clock.Wall(), t.opts.Clock.Now()
-	// The server's clock showed the date, for less than a second, between the request and its answer.
+	// The server's clock showed the date, for less than a second, between the request and its
+	// answer.
 	early, late := h.date.Add(now.Sub(h.came)), h.date.Add(time.Second+now.Sub(h.sent))
 	return max(early.Sub(wall), wall.Sub(late), 0), true
 }

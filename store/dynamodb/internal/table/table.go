@@ -29,9 +29,10 @@ type Row = map[string]types.AttributeValue
 
 // Options of a [Table]. The zero value is ready for use.
 type Options struct {
-	Attempt   time.Duration // bounds one request: 30 s by default
-	Clock     clock.Clock   // clock.System() by default
-	OnRequest func(Request) // told of each request that was made, retries included; it must not block
+	Attempt time.Duration // bounds one request: 30 s by default
+	Clock   clock.Clock   // clock.System() by default
+	// Told of each request that was made, retries included; it must not block.
+	OnRequest func(Request)
 
 	// PollMax is the longest pause between two looks of a waiter, for a store that has no option of
 	// its own for that: 1 s by default, 20 ms to 1 h.
@@ -49,8 +50,9 @@ type Request struct {
 	Operation string        // "PutItem"
 	Took      time.Duration // until the answer came, or none
 	Read      float64       // read units; 0 for a write
-	Write     float64       // write units, estimated from the sizes of both rows when the condition failed; 0 for a read
-	Err       error         // what the attempt came to
+	// Write units, estimated from the sizes of both rows when the condition failed; 0 for a read.
+	Write float64
+	Err   error // what the attempt came to
 }
 
 // Throttled reports whether the server refused the request for the table's capacity.

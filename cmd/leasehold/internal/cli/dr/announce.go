@@ -15,7 +15,8 @@ import (
 type announcements struct {
 	mu     sync.Mutex
 	events *kubevents.Recorder // of the store that was opened last; nil for none
-	end    func()              // has it said that this instance leads no longer; nil while it doesn't lead
+	// Has it said that this instance leads no longer; nil while it doesn't lead.
+	end func()
 }
 
 // announcing is open, and then has changes of the role announced where that store is.

@@ -256,7 +256,8 @@ func (a *app) drillAndReport(ctx context.Context, d *drill.Drill, o drillOptions
 		if err != nil {
 			return fmt.Errorf("--report: %w", err)
 		}
-		defer func() { _ = f.Close() }() // written and closed below, unless the drill could not begin
+		// Written and closed below, unless the drill could not begin.
+		defer func() { _ = f.Close() }()
 		files[name] = f
 	}
 	r, err := d.Run(ctx)

@@ -21,8 +21,8 @@ type change struct {
 	From string    `json:"from"` // the pod; "" for none, and for an operator's hold, SKIP-LEASE-POD
 	To   string    `json:"to"`
 	Why  string    `json:"why,omitempty"` // the former term ended
-	// Gap is for how long nobody was active, by the wall clocks of both. Of a term that expired nobody
-	// knows when its holder ended: GapAtMost bounds it then.
+	// Gap is for how long nobody was active, by the wall clocks of both. Of a term that expired
+	// nobody knows when its holder ended: GapAtMost bounds it then.
 	Gap       *float64 `json:"gap_seconds,omitempty"`
 	GapAtMost *float64 `json:"gap_at_most_seconds,omitempty"`
 }
@@ -62,7 +62,8 @@ const (
 	rollEvery  = 15 * time.Second
 )
 
-// watchPair shows the pair until ctx is done. A store that doesn't answer is shown, and asked again.
+// watchPair shows the pair until ctx is done. A store that doesn't answer is shown, and asked
+// again.
 func (a *app) watchPair(ctx context.Context, op admiral.Operator, wait time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	rolls := make(chan []admiral.Instance)

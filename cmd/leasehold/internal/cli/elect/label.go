@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold/leasehold/election"
 )
 
-// unlabelWithin is how long a command isn't told to end yet while the label is taken off. It is part
-// of what the leader has to stop, and never of what is left of the validity.
+// unlabelWithin is how long a command isn't told to end yet while the label is taken off. It is
+// part of what the leader has to stop, and never of what is left of the validity.
 func (e *elector) unlabelWithin() time.Duration {
 	if e.opts.label == "" {
 		return 0
@@ -45,8 +45,8 @@ func (e *elector) label() (end func(), err error) {
 }
 
 // route shows others the way to this leader until ctx is done: by --listen, and by the label.
-// Nobody is shown the way any more when asked is closed, or the API server has not answered in time.
-// The function that it returns does the same, when the work has ended by itself.
+// Nobody is shown the way any more when asked is closed, or the API server has not answered in
+// time. The function that it returns does the same, when the work has ended by itself.
 func (e *elector) route(ctx context.Context, term election.Term) (asked <-chan struct{}, end func()) {
 	e.sight.lead(ctx, term)
 	if e.keeper == nil {

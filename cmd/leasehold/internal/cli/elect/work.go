@@ -152,7 +152,8 @@ func (e *elector) start(argv []string, role, leader string, term *election.Term)
 // follower runs a command for the leader there is, one at a time, unless it is barred. Its methods
 // are called by several goroutines.
 type follower struct {
-	run func(ctx context.Context, leader string) // blocks until it has ended, which it does when ctx is done
+	// Blocks until it has ended, which it does when ctx is done.
+	run func(ctx context.Context, leader string)
 
 	mu     sync.Mutex
 	barred bool

@@ -178,7 +178,8 @@ func (k *gateKeeper) checkTiming() (err error) {
 // front is what the gate's own side has in common with a server of leases.
 func (o gateOptions) front() serve.Options {
 	front := o.server
-	serve.Flags(pflag.NewFlagSet("", pflag.ContinueOnError), &front) // the defaults of what a gate has no flags for
+	// The defaults of what a gate has no flags for.
+	serve.Flags(pflag.NewFlagSet("", pflag.ContinueOnError), &front)
 	front.Listen, front.Admin, front.Anybody = o.listen, o.admin, true
 	front.Cert, front.Key, front.ClientCA = o.server.Cert, o.server.Key, o.server.ClientCA
 	return front

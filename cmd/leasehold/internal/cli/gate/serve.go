@@ -39,7 +39,8 @@ func (k *gateKeeper) run(ctx context.Context, st store.Store) (err error) {
 	defer func() { err = errors.Join(err, m.Close()) }()
 	log := k.words.Log
 	k.opts.Log = log
-	slog.SetDefault(log) // what net/http has to say of connections to the program comes through package log
+	// What net/http has to say of connections to the program comes through package log.
+	slog.SetDefault(log)
 	k.a.Hangup.Is(func() {
 		k.words.Say("%s: certificates are read again when they change: nothing to do on SIGHUP", k.name)
 	})

@@ -30,7 +30,8 @@ type Words struct {
 	live bool // there is a terminal to redraw a line on
 
 	lines chan string
-	turn  chan chan struct{} // a wait begins or ends; what it carries is closed once the line is gone
+	// A wait begins or ends; what it carries is closed once the line is gone.
+	turn  chan chan struct{}
 	quit  chan struct{}
 	ended chan struct{}
 

@@ -162,7 +162,8 @@ func decodedRows(v decodedView, now time.Time) []output.Column {
 	}
 	row("layout", v.Layout)
 	when := output.Ago(v.Time, now)
-	if ahead := v.Time.Sub(now); ahead >= time.Second { // of a clock that is wrong, or of another layout
+	// Of a clock that is wrong, or of another layout.
+	if ahead := v.Time.Sub(now); ahead >= time.Second {
 		when = "in " + output.Roughly(ahead)
 	}
 	row("time", fmt.Sprintf("%s (%s)", v.Time.Format(time.RFC3339Nano), when))

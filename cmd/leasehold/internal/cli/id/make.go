@@ -170,7 +170,8 @@ func (a *app) idClaim(ctx context.Context, s *lease.Session, pool string, o iden
 	defer func() {
 		for _, other := range late {
 			if other != h {
-				_ = other.Release(context.WithoutCancel(ctx), other.Floor()) // or the end of the session frees it
+				// Or the end of the session frees it.
+				_ = other.Release(context.WithoutCancel(ctx), other.Floor())
 			}
 		}
 	}()

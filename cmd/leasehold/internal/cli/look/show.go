@@ -49,7 +49,8 @@ func (a *app) sign(ctx context.Context, st store.Store, rec store.Record) (store
 	first, err := o.Of(ctx, rec)
 	for s := first; err == nil && s.ExpiresIn > 0 && s.Token == first.Token && s.Silent >= first.Silent && ctx.Err() == nil; {
 		first = s
-		_ = clock.Sleep(ctx, a.Clock, max(min(s.ExpiresIn, s.TTL/20), signPause)) // ctx is looked at above
+		// ctx is looked at above.
+		_ = clock.Sleep(ctx, a.Clock, max(min(s.ExpiresIn, s.TTL/20), signPause))
 		if s, err = o.Status(ctx, rec.Key); err == nil {
 			rec = s.Record
 		}

@@ -76,7 +76,8 @@ func (a *app) silent(ctx context.Context, st store.Store, s fence.Sequencer) (de
 // standing returns how the name of a sequencer stands.
 func (a *app) standing(ctx context.Context, st store.Store, s fence.Sequencer) (view.View, error) {
 	rec, err := store.Load(ctx, st, s.Name)
-	if i := strings.LastIndexByte(s.Name, '#'); err == nil && rec.Version == "" && i > 0 { // a slot's
+	// A slot's.
+	if i := strings.LastIndexByte(s.Name, '#'); err == nil && rec.Version == "" && i > 0 {
 		rec, err = store.Load(ctx, st, s.Name[:i])
 	}
 	if err != nil {

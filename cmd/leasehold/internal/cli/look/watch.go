@@ -127,7 +127,8 @@ func (a *app) watchAll(ctx context.Context, st store.Store, all bool, every time
 				continue
 			}
 			delete(before, name)
-			if err := a.writeChange(view.View{Lease: api.Lease{Name: name, State: view.StateFree}}); err != nil { // swept
+			// Swept.
+			if err := a.writeChange(view.View{Lease: api.Lease{Name: name, State: view.StateFree}}); err != nil {
 				return err
 			}
 		}

@@ -110,7 +110,8 @@ func notOrdered(v view.View, h handoff, err error) error {
 		err = fmt.Errorf("nobody leads %s: it is %s; `leasehold resume %s` ends that", h.name, v.PausedBy, h.name)
 	case errors.Is(err, election.ErrNoLeader):
 		err = fmt.Errorf("nobody leads %s: it is %s%s", h.name, v.State, whoStands(v))
-	case !errors.Is(err, election.ErrNoCandidate) && !errors.Is(err, fence.ErrStale): // stale: another leads since just now
+	case !errors.Is(err, election.ErrNoCandidate) && !errors.Is(err, fence.ErrStale):
+		// stale: another leads since just now.
 		return err
 	}
 	return cli.Exit(cli.ExitNo, err)

@@ -102,7 +102,8 @@ func (a *app) electionDollars(p plan.Plan) (dollars float64, priced bool, err er
 	e, err := dynamodb.Cost(dynamodb.Setup{
 		Leases: n, Sessions: n, TTL: t.TTL, Renewals: float64(t.TTL) / float64(t.Renew),
 		Waiters: n - 1, PollMax: p.Input.Poll,
-		Handovers: p.Changes() / float64(n) * float64(dynamodb.Month) / float64(plan.Year), // of each of the n
+		// Of each of the n.
+		Handovers: p.Changes() / float64(n) * float64(dynamodb.Month) / float64(plan.Year),
 	})
 	return math.Round((e.Total.Dollars-e.Look.Dollars*float64(n-1)/float64(n))*100) / 100, err == nil, err
 }

@@ -232,8 +232,8 @@ func (o once) delay(name string, now time.Time) time.Duration {
 }
 
 // begin begins the turn that now is in, under the term of t. It returns the turn that stands in the
-// way, or how late it is if that is too late; then CMD must not be run. delayed is how long the call
-// has waited of its own will.
+// way, or how late it is if that is too late; then CMD must not be run. delayed is how long the
+// call has waited of its own will.
 func (o once) begin(ctx context.Context, st store.Store, name string, t turns.Turn, now time.Time, delayed time.Duration) (done *turns.Turn, late time.Duration, err error) {
 	d, err := o.at(now)
 	if err != nil {
@@ -273,7 +273,8 @@ func (j *Job) putOff(ctx context.Context) error {
 	return clock.Sleep(ctx, j.App.Clock, j.Opts.delayed)
 }
 
-// begin begins the turn under h. It returns true if CMD is not to run, and then the error of the run.
+// begin begins the turn under h. It returns true if CMD is not to run, and then the error of the
+// run.
 func (j *Job) begin(h Hold) (bool, error) {
 	if !j.Opts.given {
 		return false, nil

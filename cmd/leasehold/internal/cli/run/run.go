@@ -60,7 +60,8 @@ type Job struct {
 	key    string                              // of the lease, if it is known before it is taken
 	Holder string                              // becomes part of the holder's id
 	Taking func(context.Context) (Hold, error) // what CMD runs under
-	More   func(Hold) []string                 // variables of CMD beside those that there always are; or nil
+	// Variables of CMD beside those that there always are; or nil.
+	More func(Hold) []string
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -318,7 +319,8 @@ func (j *Job) withdraw() {
 	defer cancel()
 	rec, err := store.Load(ctx, j.st, j.key)
 	if err == nil && rec.Owner == j.m.Holder() {
-		_, _ = j.m.Free(ctx, j.key, lease.EndTerm{Token: rec.Token, By: cli.WhoAmI(), Reason: "given up"}) // or it expires
+		// Or it expires.
+		_, _ = j.m.Free(ctx, j.key, lease.EndTerm{Token: rec.Token, By: cli.WhoAmI(), Reason: "given up"})
 	}
 }
 

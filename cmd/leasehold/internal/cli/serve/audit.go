@@ -77,8 +77,9 @@ func (l *audit) close() {
 // What has no line of its own when all went well: what only looks, and renewals, which change
 // nobody's ownership.
 var (
-	looking  = []string{"read record", "list records"}
-	answered = []string{"ok", "not_found", "client_gone"} // of a look: that there is nothing is an answer, and a watcher's going is no failure
+	looking = []string{"read record", "list records"}
+	// Of a look: that there is nothing is an answer, and a watcher's going is no failure.
+	answered = []string{"ok", "not_found", "client_gone"}
 	renewing = []string{"renew", "renew session"}
 )
 

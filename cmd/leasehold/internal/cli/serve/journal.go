@@ -34,7 +34,8 @@ func (o Options) validateJournal() error {
 // no reason not to serve leases: the log says so, and it is tried again.
 func (s *lockServer) openJournal() {
 	if s.o.Demo && s.o.journal == "" {
-		s.passing, _ = os.MkdirTemp("", "leasehold-demo-") // without it there is no timeline to look at
+		// Without it there is no timeline to look at.
+		s.passing, _ = os.MkdirTemp("", "leasehold-demo-")
 		if s.passing != "" {
 			s.o.journal = filepath.Join(s.passing, "journal")
 		}

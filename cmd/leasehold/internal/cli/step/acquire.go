@@ -281,7 +281,8 @@ func (t *taking) withdraw() {
 	defer cancel()
 	rec, err := store.Load(ctx, t.st, t.name)
 	if err == nil && rec.Owner == t.m.Holder() {
-		_, _ = t.m.Free(ctx, t.name, lease.EndTerm{Token: rec.Token, By: cli.WhoAmI(), Reason: "given up"}) // or it expires
+		// Or it expires.
+		_, _ = t.m.Free(ctx, t.name, lease.EndTerm{Token: rec.Token, By: cli.WhoAmI(), Reason: "given up"})
 	}
 }
 

@@ -39,7 +39,8 @@ func inherited(fd int) (*descriptor, unix.Stat_t, error) {
 		return nil, st, cli.Usage("--fd is missing: the number of the descriptor that the shell has open")
 	}
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
-	if fd <= 2 || err != nil || flags&unix.FD_CLOEXEC != 0 { // those of this program itself have the flag
+	// Those of this program itself have the flag.
+	if fd <= 2 || err != nil || flags&unix.FD_CLOEXEC != 0 {
 		return nil, st, cli.Usage("--fd %d: the shell has no such descriptor open for this: write ( leasehold lock --fd 9 NAME || exit; … ) 9>FILE, or exec 9>FILE before", fd)
 	}
 	how, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)

@@ -18,8 +18,10 @@ type orders struct {
 	Path   string        `json:"path"`  // of the hold's file
 	TTL    time.Duration `json:"ttl"`
 	OnLost string        `json:"on_lost"`
-	Parent int           `json:"parent"` // the process that is sent SIGTERM; it lives as long as its descriptor says
-	Byte   int64         `json:"byte"`   // of the file whose descriptor is locked; 0 if the keeper lives with the parent
+	// The process that is sent SIGTERM; it lives as long as its descriptor says.
+	Parent int `json:"parent"`
+	// Of the file whose descriptor is locked; 0 if the keeper lives with the parent.
+	Byte int64 `json:"byte"`
 }
 
 // spare is the share of the TTL before the end of the validity at which a hold that can't be

@@ -25,10 +25,12 @@ import (
 
 // The descriptors of a keeper, beside the pipe of its orders, which is its standard input.
 const (
-	readyFD  = 3 + iota // says "ok", or what is wrong
-	holdFD              // the file of the hold
-	parentFD            // the parent: a pidfd, so that no later process of that number is taken for it
-	lockedFD            // the file whose byte is locked by who has the descriptor; the parent's again without one
+	readyFD = 3 + iota // says "ok", or what is wrong
+	holdFD             // the file of the hold
+	// The parent: a pidfd, so that no later process of that number is taken for it.
+	parentFD
+	// The file whose byte is locked by who has the descriptor; the parent's again without one.
+	lockedFD
 )
 
 // companion is a keeper, before it starts and while it does.

@@ -91,12 +91,14 @@ func (t *term) release(ctx context.Context, h holdfile.Hold) error {
 	if err != nil {
 		return err
 	}
-	if h.Token == 0 && rec.Owner == h.Holder { // the process that acquired was killed before it could write the token
+	// The process that acquired was killed before it could write the token.
+	if h.Token == 0 && rec.Owner == h.Holder {
 		h.Token = rec.Token
 	}
 	if rec.Owner != h.Holder || rec.Token != h.Token {
 		if h.Token == 0 || rec.Owner == "" && rec.Token == h.Token {
-			return nil // nothing was taken, or it was released by another copy of the file, or by an operator
+			// Nothing was taken, or it was released by another copy of the file, or by an operator.
+			return nil
 		}
 		return lostTo(h, rec)
 	}

@@ -52,7 +52,8 @@ func Help(root *cobra.Command) *cobra.Command {
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
-		PersistentPreRunE: func(*cobra.Command, []string) error { return nil }, // it reads no settings
+		// It reads no settings.
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return help(cmd.OutOrStdout(), root, args)
 		},

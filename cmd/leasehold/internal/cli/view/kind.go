@@ -98,7 +98,8 @@ func (a *Viewer) AddShares(ctx context.Context, st store.Store, v *View, rec sto
 	}
 	if state.Kind == roster.Mutex {
 		v.Kind, v.Waiting = KindFair, waiting
-		for _, turn := range held { // whose turn it is, and who may be waiting for somebody who took no turn
+		// Whose turn it is, and who may be waiting for somebody who took no turn.
+		for _, turn := range held {
 			if turn.Holder != v.Holder {
 				turn.State = stateWaiting
 				v.Waiting = slices.Insert(v.Waiting, 0, turn)

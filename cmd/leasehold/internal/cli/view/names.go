@@ -30,7 +30,8 @@ func Records(ctx context.Context, st store.Store, prefix string) (map[string]Nam
 	found := map[string]Named{}
 	var errs []error
 	prefixes := []string{prefix}
-	if prefix != "" && !keyspace.Reserved(prefix) { // otherwise what is beside them comes with the rest
+	// Otherwise what is beside them comes with the rest.
+	if prefix != "" && !keyspace.Reserved(prefix) {
 		prefixes = append(prefixes, roster.Prefix+prefix, kinds.Elections+prefix, turns.Prefix+prefix)
 	}
 	for _, p := range prefixes {

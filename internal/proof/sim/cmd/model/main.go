@@ -18,8 +18,9 @@ import (
 type summary struct {
 	States  uint64         `json:"states"`
 	Reports []model.Report `json:"reports"`
-	Missing []string       `json:"missing"` // transitions that should have been taken and never were
-	Unmet   []string       `json:"unmet"`   // outcomes that no hold ever met
+	// Transitions that should have been taken and never were.
+	Missing []string `json:"missing"`
+	Unmet   []string `json:"unmet"` // outcomes that no hold ever met
 	taken   map[model.Transition]uint64
 }
 

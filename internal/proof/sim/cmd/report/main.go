@@ -91,7 +91,8 @@ func run(in, out string) error {
 		return err
 	}
 	text := page(s, served, followed, m, bugs, picture)
-	if _, mutants, found := strings.Cut(string(old), "\n## Mutants\n"); found { // scripts/mutants has written that part
+	// scripts/mutants has written that part.
+	if _, mutants, found := strings.Cut(string(old), "\n## Mutants\n"); found {
 		text += "\n## Mutants\n" + mutants
 	}
 	return os.WriteFile(name, []byte(text), 0o644)
