@@ -83,7 +83,6 @@ var Bugs = map[string][]Edit{
 	"shard-closed-first":  {{"shard/assign.go", "assigner.look", "a.watch.Silent(m.Session) {", "true {\n\t\t\tover[m.Session] = true"}},
 	"shard-confirmed":     {{shardGo, "keeper.load", "store.Confirm(", "store.Load("}},
 	"shard-drained-first": {{shardGo, "keeper.change", "if !k.drained(e) {", "if !k.drained(e) && (e.Owner != k.t.key || e.Next == \"\") {"}},
-	"shard-stays-stopped": {{shardGo, "keeper.write", "case err != nil:", "case err != nil:\n\t\tk.mu.Lock()\n\t\tdefer k.mu.Unlock()\n\t\tfor _, s := range k.held {\n\t\t\tif s.phase == ended {\n\t\t\t\ts.phase = started\n\t\t\t\ts.owned.Store(true)\n\t\t\t\ts.serving.Store(true)\n\t\t\t}\n\t\t}"}},
 	"shard-while-valid":   {{"shard/slice.go", "Slice.Check", "return s.s.Check()", "return nil"}},
 	"shard-move-raises":   {{ownedGo, "Chunk.Give", "token, err := c.raise(wall)", "token, err := max(s.Token, 1), error(nil)\n\tc.Token = max(c.Token, 1)"}},
 	"shard-split-raises":  {{ownedGo, "Chunk.split", "upper, err := c.raise(wall)", "upper, err := s.Token, error(nil)"}},

@@ -123,8 +123,6 @@ const (
 	RuleShardConfirm Rule = "shard-confirmed"
 	// A slice goes on only when its owner has stopped it.
 	RuleShardDrained Rule = "shard-drained-first"
-	// A slice that may have been passed on is not served again under its token.
-	RuleShardStopped Rule = "shard-stays-stopped"
 	RuleShardValid   Rule = "shard-while-valid"  // an owner acts only while its session is valid
 	RuleShardMove    Rule = "shard-move-raises"  // a change of owner raises the token
 	RuleShardSplit   Rule = "shard-split-raises" // both parts of a split have higher tokens
@@ -133,5 +131,5 @@ const (
 
 // ShardRules lists them.
 var ShardRules = []Rule{
-	RuleShardClosed, RuleShardConfirm, RuleShardDrained, RuleShardStopped, RuleShardValid, RuleShardMove, RuleShardSplit, RuleShardMerge,
+	RuleShardClosed, RuleShardConfirm, RuleShardDrained, RuleShardValid, RuleShardMove, RuleShardSplit, RuleShardMerge,
 }
