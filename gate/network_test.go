@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -119,6 +120,41 @@ func authority(s *httptest.Server) *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(s.Certificate())
 	return pool
+}
+
+// An answer may begin before all of the request is there, on HTTP/1, too. Such an answer was cut: net/http closed the request's
+// body when the answer began, and the way to the upstream took that for an error of its own.
+func TestAnAnswerMayBeginBeforeTheRequestEnds(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		rc := http.NewResponseController(rw)
+		_ = rc.EnableFullDuplex()
+		_, _ = io.ReadFull(r.Body, make([]byte, 1))
+		_, _ = io.WriteString(rw, "begun ")
+		_ = rc.Flush()
+		rest, err := io.ReadAll(r.Body)
+		_, _ = fmt.Fprint(rw, len(rest), err)
+	}))
+	defer upstream.Close()
+	s := serve(t, gate.Options{Upstream: parse(t, upstream.URL)}, func(*httptest.Server) {})
+	body, more := io.Pipe()
+	go func() { _, _ = more.Write([]byte("1")) }()
+	resp, err := s.server.Client().Post(s.server.URL+"/jobs", "text/plain", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	begun := make([]byte, len("begun "))
+	if _, err := io.ReadFull(resp.Body, begun); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_, _ = more.Write(make([]byte, 1<<20))
+		_ = more.Close()
+	}()
+	rest, err := io.ReadAll(resp.Body)
+	if got := string(rest); err != nil || got != "1048576 <nil>" {
+		t.Errorf("after %q came %q, %v", begun, got, err)
+	}
 }
 
 // TLS with certificates on both sides of both connections, and HTTP/1 or HTTP/2 on each.

@@ -79,30 +79,42 @@ func open(ctx context.Context, at string) (st store.Store, finish func(), err er
 // keyName returns the i-th key.
 func keyName(i int) string { return fmt.Sprintf("key-%03d", i) }
 
-// work is a worker until SIGTERM: then it leaves. It writes what it sees to standard output, a line
-// each: "P KEY TOKEN FROM TO" for a check that passed between two instants, "W KEY TOKEN" for a write
-// that the guard is to judge.
+// work is a worker until SIGTERM: one that can't join in time, as on a machine that is busy, tries
+// again, as a supervisor would have it do.
 func work(at string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	for {
+		switch joined, err := workOnce(ctx, at); {
+		case joined || err == nil:
+			return err
+		case ctx.Err() != nil:
+			return nil // it was ended before it had joined
+		default:
+			fmt.Fprintln(os.Stderr, "not joined:", err)
+		}
+	}
+}
+
+// workOnce joins, and leaves when ctx is done. It writes what it sees to standard output, a line
+// each: "P KEY TOKEN FROM TO" for a check that passed between two instants, "W KEY TOKEN" for a write
+// that the guard is to judge.
+func workOnce(ctx context.Context, at string) (joined bool, err error) {
 	st, finish, err := open(ctx, at)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer finish()
 	m, err := lease.NewManager(st, lease.Options{TTL: ttl})
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer m.Close()
 	o, err := shard.Join(ctx, m, shard.Space{Name: space, Hashed: true, Slices: numParts}, shard.Worker{
 		Address: fmt.Sprint(os.Getpid()), OnError: func(err error) { fmt.Fprintln(os.Stderr, err) },
 	})
-	if err != nil && ctx.Err() != nil {
-		return nil // it was ended before it had joined
-	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	done := make(chan struct{})
 	go func() {
@@ -114,7 +126,7 @@ func work(at string) error {
 	defer cancel()
 	err = o.Leave(leaving)
 	<-done
-	return err
+	return true, err
 }
 
 // look checks all keys again and again, and writes under each token that passes; some writes are

@@ -287,6 +287,9 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
+// patience is how long slices may be without an owner before that is a bug, on a machine however busy. How long it took is printed.
+const patience = time.Minute
+
 func processes(t *testing.T, at string) {
 	lasting, procs := lasts(t)
 	clk := clock.System()
@@ -299,7 +302,7 @@ func processes(t *testing.T, at string) {
 	for range procs {
 		f.start()
 	}
-	if took := f.owned(t.Context(), st); took > 5*ttl {
+	if took := f.owned(t.Context(), st); took > patience {
 		t.Errorf("at first, all slices are owned after %v", took)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), lasting)
@@ -309,7 +312,7 @@ func processes(t *testing.T, at string) {
 		f.start()
 	}
 	recovered := f.owned(t.Context(), st)
-	if recovered > 3*ttl {
+	if recovered > patience {
 		t.Errorf("after the trouble, all slices are owned after %v", recovered)
 	}
 	since := clk.Now()
