@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -298,7 +299,7 @@ func TestAlertsAreOfMetrics(t *testing.T) {
 		t.Fatal("the part is gone")
 	}
 	part, _, _ = strings.Cut(part, "\n## ")
-	s := newPlace(t).serve()
+	s := newPlace(t).serve("--journal", filepath.Join(t.TempDir(), "journal"))
 	s.ask(http.MethodPost, "/v1/leases/a", `{"ttl": 60}`, "")
 	_, metrics := s.ask(http.MethodGet, "/metrics", "", "")
 	names := regexp.MustCompile(`leasehold_[a-z_]+`).FindAllString(part, -1)

@@ -19,7 +19,6 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/internal/durations"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/open"
 )
 
 // Settings are what can be set by flag, environment and file. Each flag is offered by the commands
@@ -92,7 +91,7 @@ func (o *once) String() string { return string(*o) }
 // Set reads the text.
 func (o *once) Set(text string) error {
 	if *o != "" && string(*o) != text {
-		return errors.New("it was given before as " + strconv.Quote(open.Redact(string(*o))) + ": give it once")
+		return errors.New("it was given before as " + strconv.Quote(engines.Redact(string(*o))) + ": give it once")
 	}
 	*o = once(text)
 	return nil

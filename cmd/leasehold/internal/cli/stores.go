@@ -33,6 +33,7 @@ type Engines struct {
 	Open        func(ctx context.Context, u StoreURL, opts OpenOptions) (store.Store, error)
 	Unreachable func(err error) bool // whether an error of Open says that nobody answers there now
 	Schemes     func() []string
+	Redact      func(text string) string // a URL without its secrets, for people
 }
 
 // engines are files alone until [Use] is called. So a command can begin on a file before the
@@ -41,6 +42,7 @@ var engines = Engines{
 	Parse: parseFile, Open: openFile,
 	Unreachable: func(error) bool { return false },
 	Schemes:     func() []string { return []string{scheme} },
+	Redact:      func(string) string { return "…" }, // whether it is a file's is not known
 }
 
 // Use makes e the stores of this program.

@@ -27,6 +27,7 @@ func init() {
 			return url.Open(ctx, open.Options{CreateDir: opts.MakeDir, MustExist: opts.MustExist, Log: opts.Log})
 		},
 		Unreachable: open.Unreachable,
+		Redact:      open.Redact,
 		Schemes: func() (names []string) {
 			for _, s := range open.Schemes() {
 				names = append(names, s.Name)
