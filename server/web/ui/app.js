@@ -7,12 +7,15 @@ import { openDialog } from './dialog.js';
 import { byID, duration, h, inputByID, setText } from './dom.js';
 import { Live } from './live.js';
 import { Model } from './model.js';
+import { Overview } from './overview.js';
+import { Timeline } from './timeline.js';
 
 const tick = 250;
 const slept = 2_000; // by which the time of day may run ahead of the monotonic clock before the machine must have been asleep
 
 const model = new Model();
 const board = new Board(model);
+const overview = new Overview(model), timeline = new Timeline(model);
 const detail = new Detail(model, (err) => refused(err));
 let cut = ''; // why there is no stream
 const strangers = 'nobody has signed in';
@@ -106,7 +109,11 @@ function route() {
     name = text;
   }
   const was = byID('board').hidden;
-  byID('board').hidden = name !== '';
+  const times = location.hash.startsWith('#timeline');
+  byID('board').hidden = name !== '' || times;
+  byID('timeline').hidden = !times;
+  document.querySelectorAll('.views a').forEach((a, i) => a.toggleAttribute('aria-current', i === (times ? 1 : 0) && name === ''));
+  if (times) timeline.open(location.hash);
   byID('detail').hidden = name === '';
   document.body.classList.toggle('one', name !== '');
   if (name) {
@@ -168,6 +175,8 @@ setInterval(() => {
   wakeUp();
   status();
   board.render();
+  overview.render();
+  timeline.render();
   detail.render();
 }, tick);
 
