@@ -155,7 +155,7 @@ func (j *Journal) sweep(ctx context.Context, db *sql.DB) error {
 	var last sql.NullInt64
 	swept := 0
 	err := j.within(ctx, db, func(tx *sql.Tx) error {
-		delete := func(where string, args ...any) error {
+		drop := func(where string, args ...any) error {
 			rows, err := tx.QueryContext(ctx, "DELETE FROM spans WHERE id IN (SELECT id FROM spans WHERE "+where+") RETURNING ends", args...)
 			if err != nil {
 				return err
@@ -172,9 +172,9 @@ func (j *Journal) sweep(ctx context.Context, db *sql.DB) error {
 			}
 			return rows.Err()
 		}
-		err := delete("ends < ? ORDER BY ends LIMIT ?", now.Add(-j.opts.Keep).UnixMilli(), sweepPiece)
+		err := drop("ends < ? ORDER BY ends LIMIT ?", now.Add(-j.opts.Keep).UnixMilli(), sweepPiece)
 		if more := min(over-swept, sweepPiece); err == nil && more > 0 {
-			err = delete("ends < ? ORDER BY ends LIMIT ?", int64(lasts), more)
+			err = drop("ends < ? ORDER BY ends LIMIT ?", int64(lasts), more)
 		}
 		if err != nil {
 			return err
