@@ -66,17 +66,27 @@ func (s *Server) survey(ctx context.Context, prefix string, rests bool) (found s
 			}
 		}
 	}
-	for name, p := range found.pauses {
-		if _, ok := found.names[name]; p != nil && !ok && err == nil && strings.HasPrefix(name, prefix) {
-			found.names[name] = store.Record{Key: name} // it was paused before anybody led
-		}
-	}
-	for name := range found.turns {
-		if _, ok := found.names[name]; !ok && err == nil && strings.HasPrefix(name, prefix) {
-			found.names[name] = store.Record{Key: name} // its own record was swept
-		}
+	if err == nil {
+		found.complete(prefix)
 	}
 	return found, err
+}
+
+// complete adds the names that begin with prefix and have no record of their own.
+func (f sight) complete(prefix string) {
+	add := func(name string) {
+		if _, ok := f.names[name]; !ok && strings.HasPrefix(name, prefix) {
+			f.names[name] = store.Record{Key: name}
+		}
+	}
+	for name, p := range f.pauses {
+		if p != nil {
+			add(name) // it was paused before anybody led
+		}
+	}
+	for name := range f.turns {
+		add(name) // its own record was swept
+	}
 }
 
 func (f sight) note(rec store.Record, now time.Time) {

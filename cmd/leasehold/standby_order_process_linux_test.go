@@ -163,8 +163,8 @@ func configMapSwap(t testing.TB) {
 		}
 		return cmd
 	}
-	make := command("init", "dynamodb", "--store", "dynamodb://admiral-lease?schema=admiral&wait=1s&threshold=3&region=us-east-2&endpoint="+srv.URL)
-	if out, err := make.CombinedOutput(); err != nil {
+	table := command("init", "dynamodb", "--store", "dynamodb://admiral-lease?schema=admiral&wait=1s&threshold=3&region=us-east-2&endpoint="+srv.URL)
+	if out, err := table.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	const text = "dynamoDB:\n  leaseName: prod\n  podIdentifier: a\n  waitTimeInSeconds: 1\n  failureThreshold: 3\n  region: us-east-2\n  endpoint: "

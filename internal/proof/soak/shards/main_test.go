@@ -160,7 +160,7 @@ func look(clk clock.Clock, o *shard.Owner, end <-chan struct{}) {
 		rest := lates[:0]
 		for _, l := range lates {
 			if now := clk.Now(); now >= l.due {
-				out.WriteString(l.line)
+				_, _ = out.WriteString(l.line)
 			} else {
 				rest = append(rest, l)
 			}

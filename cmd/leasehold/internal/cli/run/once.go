@@ -96,7 +96,7 @@ func (o once) check(name string, s sharing, restart bool, now time.Time) error {
 
 // stray says which flag of turns is there without a turn.
 func (o once) stray() error {
-	flag := ""
+	var flag string
 	switch {
 	case o.retry:
 		flag = "--retry-failed"
