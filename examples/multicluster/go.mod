@@ -8,6 +8,7 @@ require (
 	github.com/leasehold/leasehold/fence/fencekubernetes v0.0.0
 	github.com/leasehold/leasehold/store/etcd v0.0.0
 	go.etcd.io/etcd/client/v3 v3.7.3
+	go.uber.org/goleak v1.3.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
 	k8s.io/client-go v0.37.2
