@@ -141,17 +141,38 @@ func (x *exchange) connected(info httptrace.GotConnInfo, shared bool) {
 // requestBody is what a client sends.
 type requestBody struct {
 	io.ReadCloser
-	x *exchange
+	x    *exchange
+	left int64 // bytes that are to come; less than 0 when that isn't known
+}
+
+func newRequestBody(r *http.Request, x *exchange) *requestBody {
+	b := &requestBody{r.Body, x, -1}
+	if r.ContentLength > 0 {
+		b.left = r.ContentLength
+	}
+	return b
 }
 
 // Read implements [io.Reader]. What has come too late is not taken on.
-func (b requestBody) Read(p []byte) (n int, err error) {
+//
+// The last bytes come with their end. A transport asks once more for that, and by then the upstream
+// may have answered, on which net/http closes the body: the transport would take that for an error
+// of the request, and cut the answer.
+func (b *requestBody) Read(p []byte) (n int, err error) {
+	if b.left == 0 {
+		return 0, io.EOF
+	}
 	b.x.patiently(b.x.rc.SetReadDeadline, func() { n, err = b.ReadCloser.Read(p) })
 	if b.x.overdue() {
 		return 0, errCut
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		b.x.stalled.Store(true)
+	}
+	if b.left > 0 {
+		if b.left = max(b.left-int64(n), 0); b.left == 0 && err == nil {
+			err = io.EOF
+		}
 	}
 	return n, err
 }

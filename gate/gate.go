@@ -208,10 +208,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r = r.WithContext(ctx)
 	if x.body {
-		// Else net/http closes the body when the answer begins. A transport that is about to see
-		// its end takes that for an error, and cuts the answer. HTTP/2 is so by itself.
-		_ = x.rc.EnableFullDuplex()
-		r.Body = requestBody{r.Body, x}
+		r.Body = newRequestBody(r, x)
 	}
 	g.proxy.ServeHTTP(response{w, x}, r)
 }
