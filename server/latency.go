@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"os"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -14,8 +13,7 @@ import (
 	"github.com/leasehold/leasehold/store/driver"
 )
 
-// latency measures how long the store takes. How long is for people only, so the time of day tells
-// it.
+// latency measures how long the store takes.
 type latency struct {
 	clk    clock.Clock
 	took   *prometheus.HistogramVec
@@ -36,8 +34,8 @@ func newLatency(clk clock.Clock) *latency {
 }
 
 // done notes an operation that began then.
-func (l *latency) done(op string, begun time.Time, err error) {
-	l.took.WithLabelValues(op).Observe(max(l.clk.Wall().Sub(begun), 0).Seconds())
+func (l *latency) done(op string, begun clock.Instant, err error) {
+	l.took.WithLabelValues(op).Observe(l.clk.Now().Sub(begun).Seconds())
 	switch {
 	case err == nil, errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict), errors.Is(err, context.Canceled):
 	default:
@@ -80,7 +78,7 @@ type timed struct {
 
 // Get implements [store.Store].
 func (t timed) Get(ctx context.Context, key string) (store.Record, error) {
-	begun := t.l.clk.Wall()
+	begun := t.l.clk.Now()
 	rec, err := t.Store.Get(ctx, key)
 	t.l.done("get", begun, err)
 	return rec, err
@@ -88,7 +86,7 @@ func (t timed) Get(ctx context.Context, key string) (store.Record, error) {
 
 // Put implements [store.Store].
 func (t timed) Put(ctx context.Context, rec store.Record) (store.Record, error) {
-	begun := t.l.clk.Wall()
+	begun := t.l.clk.Now()
 	rec, err := t.Store.Put(ctx, rec)
 	t.l.done("put", begun, err)
 	return rec, err
@@ -96,7 +94,7 @@ func (t timed) Put(ctx context.Context, rec store.Record) (store.Record, error) 
 
 // Delete implements [store.Store].
 func (t timed) Delete(ctx context.Context, key, version string) error {
-	begun := t.l.clk.Wall()
+	begun := t.l.clk.Now()
 	err := t.Store.Delete(ctx, key, version)
 	t.l.done("delete", begun, err)
 	return err
@@ -105,7 +103,7 @@ func (t timed) Delete(ctx context.Context, key, version string) error {
 // List implements [store.Store].
 func (t timed) List(ctx context.Context, prefix string) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
-		begun, first := t.l.clk.Wall(), true
+		begun, first := t.l.clk.Now(), true
 		for rec, err := range t.Store.List(ctx, prefix) {
 			if first {
 				first = false
@@ -131,7 +129,7 @@ func (t timed) Properties() store.Properties { return store.Describe(t.Store) }
 
 // Confirm implements [store.Confirmer].
 func (t timed) Confirm(ctx context.Context, key string) (store.Record, error) {
-	begun := t.l.clk.Wall()
+	begun := t.l.clk.Now()
 	rec, err := store.Confirmed(t.Store).Get(ctx, key)
 	t.l.done("confirm", begun, err)
 	return rec, err
@@ -144,7 +142,7 @@ type touching struct {
 
 // Touch implements [driver.Toucher].
 func (t touching) Touch(ctx context.Context, rec store.Record, nonce string) (store.Record, error) {
-	begun := t.l.clk.Wall()
+	begun := t.l.clk.Now()
 	rec, err := t.Toucher.Touch(ctx, rec, nonce)
 	t.l.done("touch", begun, err)
 	return rec, err
@@ -157,7 +155,7 @@ type witnessing struct {
 
 // PutOwn implements [driver.Witness].
 func (t witnessing) PutOwn(ctx context.Context, rec store.Record) (store.Record, error) {
-	begun := t.l.clk.Wall()
+	begun := t.l.clk.Now()
 	rec, err := t.w.PutOwn(ctx, rec)
 	t.l.done("put", begun, err)
 	return rec, err

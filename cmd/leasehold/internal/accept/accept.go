@@ -79,7 +79,8 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if !l.finishing.Load() {
 			l.pace.take()
 		}
-		return &conn{Conn: c, l: l, leave: sync.OnceFunc(func() { l.leave(who) })}, nil
+		since := l.opts.Clock.Now()
+		return &conn{Conn: c, l: l, leave: sync.OnceFunc(func() { l.leave(who, l.opts.Clock.Now().Sub(since)) })}, nil
 	}
 }
 
@@ -150,10 +151,10 @@ func (l *Listener) enter(who netip.Prefix) (limit string) {
 	return limit
 }
 
-func (l *Listener) leave(who netip.Prefix) {
+func (l *Listener) leave(who netip.Prefix, lived time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pace.give()
+	l.pace.give(lived)
 	l.open--
 	if l.of[who]--; l.of[who] == 0 {
 		delete(l.of, who)

@@ -15,6 +15,10 @@ const (
 	paceBurst = 32
 	// paceEach is after how long, on one core, another one may be taken.
 	paceEach = 2 * time.Millisecond
+	// paceShort is how long a connection lives at most that counts as one for a request alone, and
+	// paceMost how many places of those are kept at most.
+	paceShort = 250 * time.Millisecond
+	paceMost  = 1024
 )
 
 // pace spreads the connections of a crowd over time. One that is closed gives its place to another
@@ -54,10 +58,15 @@ func (p *pace) try() (wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clk.Now()
-	if come := int(now.Sub(p.since) / p.each); p.free+come >= paceBurst {
+	come := int(now.Sub(p.since) / p.each)
+	p.since = p.since.Add(time.Duration(come) * p.each)
+	switch {
+	case p.free > paceBurst:
+		p.free = max(p.free-come, paceBurst)
+	case p.free+come >= paceBurst:
 		p.free, p.since = paceBurst, now
-	} else {
-		p.free, p.since = p.free+come, p.since.Add(time.Duration(come)*p.each)
+	default:
+		p.free += come
 	}
 	if p.free == 0 {
 		return p.since.Add(p.each).Sub(now)
@@ -66,10 +75,17 @@ func (p *pace) try() (wait time.Duration) {
 	return 0
 }
 
-// give gives the place of a connection that was closed to another one.
-func (p *pace) give() {
+// give gives the place of a connection that was closed to another one. Those that lived shortly are
+// of clients with a connection for each request: one commit of the store ends many of them at once,
+// so all their places are kept, and time takes those away again that nobody takes. The places of
+// others are a burst at most: they are of a crowd, which may come back at once.
+func (p *pace) give(lived time.Duration) {
+	most := paceBurst
+	if lived <= paceShort {
+		most = paceMost
+	}
 	p.mu.Lock()
-	p.free = min(p.free+1, paceBurst)
+	p.free = max(p.free, min(p.free+1, most))
 	p.mu.Unlock()
 	select {
 	case p.freed <- struct{}{}:

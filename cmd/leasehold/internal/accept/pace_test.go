@@ -102,6 +102,38 @@ func TestFinding_V1_WhatIsClosedMakesPlace(t *testing.T) {
 	})
 }
 
+// Many short connections that end at once, as one commit ends them, are followed by as many. What stays unused of their places
+// is gone after a while. The places of long ones are a burst, so that a crowd that comes back at once is still let in one by one.
+func TestFinding_V1_ManyThatEndAtOnceMakePlaceForAsMany(t *testing.T) {
+	const many = 10 * paceBurst
+	for _, c := range []struct {
+		lived, later time.Duration
+		want         int
+	}{
+		{paceShort, 0, many},
+		{paceShort + 1, 0, paceBurst},
+		{paceShort, time.Minute, paceBurst},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPace(clocktest.New(0))
+			free := func() (n int) {
+				for p.try() == 0 {
+					n++
+				}
+				return n
+			}
+			free()
+			for range many {
+				p.give(c.lived)
+			}
+			time.Sleep(c.later)
+			if n := free(); n != c.want {
+				t.Errorf("after %v, %d places of connections that lived for %v are left, want %d", c.later, n, c.lived, c.want)
+			}
+		})
+	}
+}
+
 // A listener that finishes takes all that have come, without a pause.
 func TestFinding_V1_WhoHasComeIsAcceptedAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
