@@ -1,6 +1,6 @@
 # The targets below are what is typed here day by day. CI runs .ci/run, which does all of it.
 .DEFAULT_GOAL := help
-.PHONY: help build test race fmt lint api fuzz soak proof mutants bench bench-engines bench-server bench-ids bench-availability versions engines engines-down examples tidy ci clean
+.PHONY: help build package test race fmt lint api fuzz soak proof mutants bench bench-engines bench-server bench-ids bench-availability bench-page bench-shards versions engines engines-down examples tidy ci clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -8,6 +8,10 @@ help: ## print the targets
 build: ## build everything, and the command into bin/
 	go build work
 	go build -o bin/leasehold ./cmd/leasehold
+
+PACKAGE ?= archive
+package: ## make the archive of this machine's system in dist/; PACKAGE=deb, rpm for another form
+	scripts/package v0.0.0-local --here --only $(PACKAGE) --into dist
 
 test: ## run every test of every module
 	scripts/test
@@ -53,6 +57,12 @@ bench-ids: ## measure ids beside other libraries; writes docs/benchmarks-ids.md
 
 bench-availability: ## measure for how long nobody leads, beside other elections; writes docs/benchmarks-availability.md
 	scripts/bench-availability
+
+bench-page: ## measure the lock server's page with 10,000 names in Chromium, against its bounds
+	scripts/bench-page
+
+bench-shards: ## measure how shards are balanced, beside others; writes docs/benchmarks-shard.md
+	scripts/bench-shards
 
 engines: ## install the servers that engines are tested against, bring them up, and print how to reach them
 	scripts/engines install

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/store"
 )
 
 // SpanKind is what a [Span] is about.
@@ -37,6 +38,11 @@ type Span struct {
 	Until  time.Time // zero while it lasts
 	Ended  string    // why it ended, if that is known
 	Note   string    // who intervened, and why
+
+	NameKind store.Kind // what the name was; "" for a lease, or when that isn't known
+	// The id of the session that kept the term or the share; "" if none is known.
+	Session string
+	Zone    string // where the holder ran, as it said itself; "" if it didn't
 }
 
 // JournalQuery says which spans [Client.Journal] yields.
@@ -76,7 +82,7 @@ func (c *conn) Journal(ctx context.Context, q JournalQuery) iter.Seq2[Span, erro
 				q.OnFrom(page.From)
 			}
 			for _, s := range page.Spans {
-				if !yield(Span{s.Name, SpanKind(s.Kind), s.Holder, s.Token, s.From, s.Until, s.Ended, s.Note}, nil) {
+				if !yield(spanOf(s), nil) {
 					return
 				}
 			}
@@ -85,6 +91,13 @@ func (c *conn) Journal(ctx context.Context, q JournalQuery) iter.Seq2[Span, erro
 			}
 			query.Set("after", page.Next)
 		}
+	}
+}
+
+func spanOf(s api.Span) Span {
+	return Span{
+		Name: s.Name, Kind: SpanKind(s.Kind), Holder: s.Holder, Token: s.Token, From: s.From, Until: s.Until, Ended: s.Ended, Note: s.Note,
+		NameKind: s.NameKind, Session: s.Session, Zone: s.Zone,
 	}
 }
 

@@ -105,7 +105,7 @@ func (k *keeper) run() {
 			if k.jumps.ahead(env, k.d.Hold.Timing.TTL/jumpShare) {
 				k.d.Hold.Hasten(env.Now)
 			}
-			act = k.d.Next(env, true)
+			act = k.l.rider.mount(k.d.Next(env, true))
 		} else {
 			k.d.Hold.Expire(k.l.m.run.Env())
 		}

@@ -34,6 +34,7 @@ type Lease struct {
 	kept     store.Record  // of a lease that a session keeps
 	keeper   *keeper       // of one that keeps itself
 	onEnd    func()        // called once the hold has ended
+	rider    *rider        // what renewals carry; nil when it is no session's
 	left     chan struct{} // closed when a release is over
 	leaveErr error         // its outcome
 }

@@ -61,6 +61,7 @@ type Session struct {
 	roster drive.Roster[*Lease]
 
 	looking  sync.Once     // at the records of its leases
+	carried  rider         // what its renewals carry
 	enlisted chan struct{} // one, which may have to be touched and followed
 }
 
@@ -77,7 +78,7 @@ func (m *Manager) OpenSession(ctx context.Context) (*Session, error) {
 	}
 	s := &Session{}
 	s.hold = m.newLease(d, nil, tr)
-	s.hold.onEnd = s.end
+	s.hold.onEnd, s.hold.rider = s.end, &s.carried
 	if err := s.hold.keep(d, s.told); err != nil {
 		return nil, fmt.Errorf("open a session: %w", err)
 	}

@@ -42,6 +42,7 @@ type board struct {
 	whole, changes *pace // of what they are sent, and of what all others are
 
 	encoded, resets, sent atomic.Int64 // states encoded, whole states told, bytes sent
+	size                  atomic.Int64 // names that were found when all were looked at last
 
 	// What follows is for the board's own goroutines, with mu held, which no request ever takes.
 	mu       sync.Mutex
@@ -261,7 +262,7 @@ func (b *board) apply(ctx context.Context, key string, before *item, rec, contro
 	if b.known(key) != before {
 		return false
 	}
-	if name, p, ok := readElection(control, b.s.clk.Wall()); ok {
+	if name, _, p, ok := readElection(control, b.s.clk.Wall()); ok {
 		b.pauses[name] = p
 	}
 	if isSession(key) {

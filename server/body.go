@@ -16,8 +16,9 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// unread is the problem of a body that can't be read.
-func (c *call) unread(err error) error {
+// unread is the problem of a body that can't be read into v, which is nil for a body without
+// fields.
+func (c *call) unread(err error, v any) error {
 	var (
 		large  *http.MaxBytesError
 		typed  *json.UnmarshalTypeError
@@ -36,7 +37,24 @@ func (c *call) unread(err error) error {
 	case errors.As(err, &syntax):
 		return api.NewProblem(api.CodeInvalid, "body: %v: want one JSON object", syntax)
 	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok && v != nil {
+		return unknownField(name, v)
+	}
 	return api.NewProblem(api.CodeInvalid, "body: %s", strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// unknownField is the problem of a field, given in quotes, that the struct which v points to
+// doesn't have.
+func unknownField(quoted string, v any) error {
+	var known []string
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(v).Elem()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			known = append(known, name)
+		}
+	}
+	p := api.NewProblem(api.CodeInvalid, "body: unknown field %.80s: known are %s", quoted, strings.Join(known, ", "))
+	p.Field, p.Want = strings.Trim(quoted, `"`), "one of "+strings.Join(known, ", ")
+	return p
 }
 
 // mistyped is the problem of a field whose value is of another type than it has to be.

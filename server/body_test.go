@@ -30,7 +30,7 @@ func TestBodies(t *testing.T) {
 			{"", strings.NewReader(`{}` + strings.Repeat(" ", server.DefaultMaxBody)), api.CodeTooLarge, "", "body: want at most 262144 bytes"},
 			{"", strings.NewReader(`{} x`), api.CodeInvalid, "", "body: want one JSON object and nothing behind it"},
 			{"", strings.NewReader(`ttl=5`), api.CodeInvalid, "", "body: invalid character 't' in literal true (expecting 'r'): want one JSON object"},
-			{"", strings.NewReader(`{"tll": 5}`), api.CodeInvalid, "", `body: unknown field "tll"`},
+			{"", strings.NewReader(`{"tll": 5}`), api.CodeInvalid, "tll", `body: unknown field "tll": known are holder, ttl, wait, session, info`},
 			{"", strings.NewReader(`{"ttl": "soon"}`), api.CodeInvalid, "ttl", `body: ttl: "soon": want seconds, or a duration such as "1m30s", 8784h0m0s at most`},
 			{"", strings.NewReader(`{"holder": 5}`), api.CodeInvalid, "holder", "body: holder: number: want a string"},
 			{"", strings.NewReader(`{"info": 5}`), api.CodeInvalid, "info", "body: info: number: want an object"},

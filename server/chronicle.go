@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -49,6 +50,7 @@ type sighting struct {
 	waits, ran    bool // requests wait; it ran out
 	pausedBy, why string
 	since         int64
+	zone          string
 }
 
 func newChronicle(s *Server, j Journal) *chronicle {
@@ -170,14 +172,14 @@ func (c *chronicle) take(found sight) {
 			if len(c.pending) >= chroniclePiece {
 				break
 			}
-			c.follow(rec, found.pauses[name], wall)
+			c.follow(rec, found.pauses[name], found.zones, wall)
 		}
 		for name := range c.lanes {
 			_, there := found.names[name]
 			if there || found.corrupt[name] != nil || len(c.pending) >= chroniclePiece {
 				continue
 			}
-			c.follow(store.Record{Key: name}, nil, wall)
+			c.follow(store.Record{Key: name}, nil, nil, wall)
 			delete(c.lanes, name)
 		}
 	}
@@ -188,8 +190,8 @@ func (c *chronicle) take(found sight) {
 }
 
 // follow notes what has become of one name. c.mu is held.
-func (c *chronicle) follow(rec store.Record, pause *api.Pause, wall time.Time) {
-	saw := sighting{version: rec.Version, waits: c.s.reg.Queued(rec.Key) > 0}
+func (c *chronicle) follow(rec store.Record, pause *api.Pause, zones map[candidacy]string, wall time.Time) {
+	saw := sighting{version: rec.Version, waits: c.s.reg.Queued(rec.Key) > 0, zone: zoneOf(rec, zones)}
 	if rec.Owner != "" && rec.Session == "" {
 		saw.ran = c.s.obs.Saw(rec).Standing == lease.NameExpired
 	}
@@ -205,9 +207,14 @@ func (c *chronicle) follow(rec store.Record, pause *api.Pause, wall time.Time) {
 	}
 	l.saw = saw
 	now := stands(rec, pause, saw, wall)
+	before := l.open
 	var open []Span
-	for _, s := range l.open {
+	for _, s := range before {
 		if i := slices.IndexFunc(now, s.is); i >= 0 {
+			// A candidate may be listed after it has begun to lead.
+			if s.learns(now[i]) {
+				c.pending = append(c.pending, s)
+			}
 			open = append(open, s)
 			now = slices.Delete(now, i, i+1)
 		} else if s.Kind != SpanTerm || !remembers(rec, s.Token) {
@@ -219,7 +226,11 @@ func (c *chronicle) follow(rec store.Record, pause *api.Pause, wall time.Time) {
 	newest := l.past
 	for _, t := range rec.Past {
 		if t.Token > l.past {
-			c.pending = append(c.pending, Span{Name: rec.Key, Kind: SpanTerm, Holder: t.Owner, Token: t.Token, From: t.From, Until: t.Until, Ended: t.Why})
+			past := Span{Name: rec.Key, Kind: SpanTerm, NameKind: rec.Kind, Holder: t.Owner, Token: t.Token, From: t.From, Until: t.Until, Ended: t.Why}
+			if i := slices.IndexFunc(before, past.is); i >= 0 {
+				past.Session, past.Zone = before[i].Session, before[i].Zone
+			}
+			c.pending = append(c.pending, past)
 			newest = max(newest, t.Token)
 		}
 	}
@@ -229,7 +240,7 @@ func (c *chronicle) follow(rec store.Record, pause *api.Pause, wall time.Time) {
 // stands returns the spans that a name is in now, without their ends.
 func stands(rec store.Record, pause *api.Pause, saw sighting, wall time.Time) (all []Span) {
 	add := func(kind SpanKind, holder string, token fence.Token, from time.Time, note string) {
-		all = append(all, Span{Name: rec.Key, Kind: kind, Holder: holder, Token: token, From: from, Note: note})
+		all = append(all, Span{Name: rec.Key, Kind: kind, Holder: holder, Token: token, From: from, Note: note, NameKind: rec.Kind})
 	}
 	switch {
 	case rec.Kind == store.KindPool:
@@ -237,6 +248,7 @@ func stands(rec store.Record, pause *api.Pause, saw sighting, wall time.Time) (a
 		add(SpanHanded, rec.Owner, rec.Token, wall, "by "+rec.Note)
 	case rec.Owner != "":
 		add(SpanTerm, rec.Owner, rec.Token, rec.Acquired, "")
+		all[len(all)-1].Session, all[len(all)-1].Zone = rec.Session, saw.zone
 		if rec.Intervention == store.InterventionBroken {
 			add(SpanBroken, rec.Owner, rec.Token, wall, rec.Note)
 		}
@@ -248,6 +260,7 @@ func stands(rec store.Record, pause *api.Pause, saw sighting, wall time.Time) (a
 		if state, err := roster.StateOf(rec); err == nil {
 			for _, h := range state.Held {
 				add(SpanShare, h.Owner, h.Token, wall, "")
+				all[len(all)-1].Session = h.Session
 			}
 		}
 	}
@@ -260,11 +273,23 @@ func stands(rec store.Record, pause *api.Pause, saw sighting, wall time.Time) (a
 	return all
 }
 
+// zoneOf returns where the holder of a name is, as far as it says.
+func zoneOf(rec store.Record, zones map[candidacy]string) string {
+	return cmp.Or(zones[candidacy{rec.Key, rec.Session}], rec.Info["zone"], rec.Info["region"])
+}
+
 // is reports whether two spans without an end are one. Of what was seen, the beginning is when it
 // was seen first.
 func (s Span) is(other Span) bool {
 	return s.Kind == other.Kind && s.Token == other.Token && s.Holder == other.Holder &&
 		(s.Kind != SpanPaused || s.From.UnixMilli() == other.From.UnixMilli())
+}
+
+// learns takes over what is known now and wasn't, and reports whether there is anything.
+func (s *Span) learns(now Span) bool {
+	before := *s
+	s.NameKind, s.Session, s.Zone = cmp.Or(s.NameKind, now.NameKind), cmp.Or(s.Session, now.Session), cmp.Or(now.Zone, s.Zone)
+	return *s != before
 }
 
 func remembers(rec store.Record, token fence.Token) bool {

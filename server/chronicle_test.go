@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,8 @@ type diary struct {
 	fail  error
 	hang  chan struct{} // Note waits for it
 	notes int
+
+	single bool // a page has one span
 }
 
 func (d *diary) Standing(context.Context) (all []server.Span, err error) {
@@ -76,9 +79,14 @@ func (d *diary) Note(_ context.Context, spans []server.Span) error {
 func (d *diary) Find(_ context.Context, q server.SpanQuery) (p server.SpanPage, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, s := range d.spans {
-		if strings.HasPrefix(s.Name, q.Prefix) && (q.Name == "" || s.Name == q.Name) {
-			p.Spans = append(p.Spans, s)
+	all := slices.SortedFunc(maps.Values(d.spans), func(a, b server.Span) int { return cmp.Or(b.Until.Compare(a.Until), strings.Compare(a.Name, b.Name)) })
+	for i, s := range all {
+		if q.After != "" && fmt.Sprint(i) <= q.After || !strings.HasPrefix(s.Name, q.Prefix) || q.Name != "" && s.Name != q.Name {
+			continue
+		}
+		if p.Spans = append(p.Spans, s); d.single && i+1 < len(all) {
+			p.Next = fmt.Sprint(i)
+			break
 		}
 	}
 	return p, d.fail
@@ -213,6 +221,65 @@ func TestTheJournalIsContinuedAfterARestart(t *testing.T) {
 			t.Errorf("noted of many: %s\nwant %s… term 20 …", got, want)
 		}
 	})
+}
+
+// The journal says what a name was, which session kept it and where its holder ran, also once the term is over and after a restart.
+func TestTheJournalKnowsSessionsAndZones(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, st := &diary{}, memory.New(memory.Options{Clock: virtual()})
+		srv := chronicled(t, st, d, server.Options{})
+		const session = ".session/a/1/s"
+		put(t, st, store.Record{Key: session, Owner: "a/1", Token: 1, TTL: time.Hour})
+		rec := put(t, st, store.Record{Key: "vote", Kind: store.KindElection, Owner: "a/1", Token: 1, Session: session})
+		put(t, st, store.Record{Key: "job", Owner: "b/1", Token: 1, TTL: time.Hour, Info: map[string]string{"region": "us-east-2"}})
+		want := func(name string, token fence.Token, want server.Span) {
+			t.Helper()
+			time.Sleep(2 * time.Second) // two looks
+			synctest.Wait()
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			got := d.spans[fmt.Sprint(name, "\x00", server.SpanTerm, token, 0)]
+			if (server.Span{NameKind: got.NameKind, Session: got.Session, Zone: got.Zone, Ended: got.Ended}) != want {
+				t.Errorf("of %s %d: %+v\nwant %+v", name, token, got, want)
+			}
+		}
+		want("vote", 1, server.Span{NameKind: store.KindElection, Session: session})
+		want("job", 1, server.Span{Zone: "us-east-2"})
+		list := func(zone string) {
+			data := fmt.Sprintf(`{"v": 1, "candidates": [{"session": %q, "name": "a", "zone": %q, "since": "2026-11-21T10:00:00Z"}]}`, session, zone)
+			put(t, st, store.Record{Key: ".election/vote", Data: []byte(data)})
+		}
+		list("eu-1") // once it leads
+		want("vote", 1, server.Span{NameKind: store.KindElection, Session: session, Zone: "eu-1"})
+		if err := srv.Close(); err != nil {
+			t.Fatal(err)
+		}
+		rec.Past = []store.Term{{Owner: "a/1", Token: 1, From: rec.Acquired, Until: time.Now(), Why: "released"}}
+		rec.Owner, rec.Token, rec.Session, rec.Acquired = "b/1", 2, "", time.Now()
+		put(t, st, rec)
+		srv = chronicled(t, st, d, server.Options{})
+		defer func() { _ = srv.Close() }()
+		want("vote", 1, server.Span{NameKind: store.KindElection, Session: session, Zone: "eu-1", Ended: "released"})
+		want("vote", 2, server.Span{NameKind: store.KindElection})
+	})
+}
+
+// A report has all pages of the journal.
+func TestAReportHasAllPages(t *testing.T) {
+	d, now := &diary{single: true}, time.Now()
+	for _, name := range []string{"a", "b", "c"} {
+		if err := d.Note(t.Context(), []server.Span{{Name: name, Kind: server.SpanTerm, Holder: "x/1", Token: 1, From: now.Add(-time.Hour), Until: now.Add(-time.Minute), Ended: "expired"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv := chronicled(t, memory.New(memory.Options{Clock: virtual()}), d, server.Options{})
+	defer func() { _ = srv.Close() }()
+	w := httptest.NewRecorder()
+	url := "/v1/history/report?since=" + now.Add(-2*time.Hour).UTC().Format(time.RFC3339) + "&until=" + now.UTC().Format(time.RFC3339)
+	srv.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody))
+	if !strings.Contains(w.Body.String(), "- 3 terms that their holders did not end\n") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
 }
 
 // What isn't a term: expiry and its end by a late renewal, a break, a hand-over, a pause, a wait.
@@ -367,6 +434,17 @@ func TestTheJournalIsReadByRight(t *testing.T) {
 		srv.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/history"+query, http.NoBody))
 		if w.Code != want || strings.Contains(w.Body.String(), "secret/b") && w.Code == 200 {
 			t.Errorf("%s: %d %s, want %d", query, w.Code, w.Body, want)
+		}
+	}
+	since := now.Add(-time.Minute).UTC().Format(time.RFC3339)
+	for query, want := range map[string]int{
+		"?prefix=ci/&since=" + since: 200, "?name=ci/a&since=" + since: 200, "?since=" + since: 403, "?name=secret/b&since=" + since: 403,
+		"?prefix=ci/": 400, "?prefix=ci/&since=x": 400, "?prefix=ci/&since=" + since + "&until=2026-01-01T00:00:00Z": 400, "?prefix=ci/&limit=5&since=" + since: 400,
+	} {
+		w := httptest.NewRecorder()
+		srv.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/history/report"+query, http.NoBody))
+		if w.Code != want || w.Code == 200 && !(strings.HasPrefix(w.Body.String(), "# Leases from ") && strings.Contains(w.Body.String(), "| ci/a | acquired | x/1 | 1 |")) || w.Code == 200 && strings.Contains(w.Body.String(), "secret/b") {
+			t.Errorf("report %s: %d %s, want %d", query, w.Code, w.Body, want)
 		}
 	}
 	none, err := server.New(st, server.Options{Clock: virtual()})

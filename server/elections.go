@@ -31,11 +31,7 @@ func (s *Server) handoff(c *call) (any, error) {
 	if body.Token > fence.MaxToken {
 		return nil, api.Invalid("token", body.Token.String(), "the token of the term to end, or none for any leader")
 	}
-	wait, err := within("wait", body.Wait, 0, 0, s.opts.MaxWait)
-	if err != nil {
-		return nil, err
-	}
-	leave, err := s.enter(c, wait)
+	wait, leave, err := s.enterFor(c, body.Wait)
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +65,7 @@ func (s *Server) pause(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	wait, err := within("wait", body.Wait, 0, 0, s.opts.MaxWait)
-	if err != nil {
-		return nil, err
-	}
-	leave, err := s.enter(c, wait)
+	wait, leave, err := s.enterFor(c, body.Wait)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/election"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/pairs"
+	"github.com/leasehold/leasehold/shard"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -60,6 +62,19 @@ func newHung(t *testing.T) *hung {
 	}
 	h.lock = u.Path
 	if err := election.SetPause(t.Context(), h.net, "paused", election.Pause{By: "ops", Since: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	for _, rec := range []store.Record{
+		{Key: pairs.Calls + "pair", Nonce: "n"}, {Key: pairs.Calls + "passive", Nonce: "n"},
+		{Key: "pair", Owner: "east/x", Token: 7, TTL: time.Hour, Info: map[string]string{pairs.InfoPod: "east"}, Nonce: "n"},
+		{Key: "passive", Owner: pairs.SkipOwner, Token: 7, TTL: time.Hour, Info: map[string]string{pairs.InfoSettled: "true"}, Nonce: "n"},
+	} {
+		if _, err := h.net.Put(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	worker := shard.Remote{Store: h.net, Space: "jobs", Session: h.open.Session}
+	if err := worker.Join(t.Context(), shard.Space{Hashed: true, Slices: 2}, shard.Worker{Name: "w"}); err != nil {
 		t.Fatal(err)
 	}
 	rec, err := h.net.Put(t.Context(), store.Record{Key: "record", Nonce: "n"})
@@ -136,6 +151,11 @@ func (h *hung) requests() map[string]request {
 		"POST /v1/leases/{name}/handoff":       {path: "/v1/leases/held/handoff", body: `{"any": true}`},
 		"POST /v1/leases/{name}/pause":         {path: "/v1/leases/kept/pause", body: `{"reason": "x", "wait": 3}`, wait: 3 * time.Second},
 		"POST /v1/leases/{name}/resume":        {path: "/v1/leases/paused/resume"},
+		"GET /v1/pairs":                        {path: "/v1/pairs"},
+		"GET /v1/pairs/{name}":                 {path: "/v1/pairs/pair"},
+		"POST /v1/pairs/{name}/switchover":     {path: "/v1/pairs/pair/switchover", body: `{"to": "west", "wait": 2}`, wait: 2 * time.Second},
+		"POST /v1/pairs/{name}/hold":           {path: "/v1/pairs/pair/hold", body: `{"reason": "x", "wait": 3}`, wait: 3 * time.Second},
+		"POST /v1/pairs/{name}/resume":         {path: "/v1/pairs/passive/resume"},
 		"GET /v1/leases":                       {path: "/v1/leases"},
 		"POST /v1/sessions":                    {path: "/v1/sessions"},
 		"PUT /v1/sessions/{id}":                {path: session, header: secret},
@@ -146,7 +166,18 @@ func (h *hung) requests() map[string]request {
 		"DELETE /v1/identities/{pool}/{value}": {path: "/v1/identities/pool/" + h.value.Value + "?as=me"},
 		"GET /v1/ids/{layout}":                 {path: "/v1/ids/twitter"},
 		"POST /v1/verify":                      {path: "/v1/verify", body: `{"sequencer": "` + h.held.Sequencer + `"}`},
+		"GET /v1/shards":                       {path: "/v1/shards"},
+		"GET /v1/shards/{space}":               {path: "/v1/shards/jobs"},
+		"GET /v1/shards/{space}/lookup":        {path: "/v1/shards/jobs/lookup?key=x"},
+		"GET /v1/shards/{space}/history":       {path: "/v1/shards/jobs/history"},
+		"POST /v1/shards/{space}/move":         {path: "/v1/shards/jobs/move", body: `{"slice": "0x0", "to": "w"}`},
+		"POST /v1/shards/{space}/drain":        {path: "/v1/shards/jobs/drain", body: `{"worker": "w"}`},
+		"POST /v1/shards/{space}/split":        {path: "/v1/shards/jobs/split", body: `{"slice": "0x0", "wait": 3}`, wait: 3 * time.Second},
+		"POST /v1/shards/{space}/merge":        {path: "/v1/shards/jobs/merge", body: `{"slice": "0x0"}`},
+		"POST /v1/shards/{space}/workers":      {path: "/v1/shards/jobs/workers", body: `{"session": "` + h.open.Session + `"}`, header: secret},
+		"PUT /v1/shards/{space}/workers/{id}":  {path: "/v1/shards/jobs/workers/" + url.PathEscape(h.open.Session), body: `{"wait": 3}`, header: secret, wait: 3 * time.Second},
 		"GET /v1/history":                      {local: true}, // it asks the journal, not the store
+		"GET /v1/history/report":               {local: true},
 		"GET /v1/watch":                        {local: true},
 		"GET /v1/openapi.yaml":                 {path: "/v1/openapi.yaml", local: true},
 		"GET /v1/whoami":                       {path: "/v1/whoami", local: true},
@@ -233,7 +264,7 @@ func hangsAfter(t *testing.T, route string, answered int) bool {
 		return false
 	case json.Unmarshal(w.Body.Bytes(), &p) != nil:
 		t.Errorf("after %d operations: %d %s", answered, w.Code, w.Body)
-	case p.Code == api.CodeNotElected: // a hand-over of a lease that is no candidate's: it was answered
+	case p.Code == api.CodeNotElected, p.Code == api.CodeNoInstance: // a hand-over of a lease that is no candidate's, and to nobody: it was answered
 		return true
 	case p.Code != api.CodeUnavailable && p.Code != api.CodeUnknown || w.Header().Get("Retry-After") == "":
 		t.Errorf("after %d operations: %d %s", answered, w.Code, w.Body)
@@ -315,6 +346,7 @@ func TestFinding_L10_Plainly(t *testing.T) {
 	for said, want := range map[string]string{
 		`etcd: rpc error: code = Unavailable desc = connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`: "the store can't be reached: no connection to 127.0.0.1:1: connection refused",
 		"rpc error: code = DeadlineExceeded desc = context deadline exceeded":                                                                                     "the store does not answer",
+		"rpc error: code = Canceled desc = context canceled":                                                                                                      "the connection to the store broke off",
 		"rpc error: code = Unavailable desc = etcdserver: no leader":                                                                                              "etcdserver: no leader",
 		"leases.db was removed": "leases.db was removed",
 	} {

@@ -23,7 +23,7 @@ func TestFinding_O4_UnknownQueryParameters(t *testing.T) {
 		_ = s.Close()
 		_ = st.Close()
 	}()
-	fill := strings.NewReplacer("{name}", "job", "{id}", ".session%2Fa%2Fb", "{pool}", "pool", "{value}", "1", "{layout}", "twitter", "{key}", "job")
+	fill := strings.NewReplacer("{name}", "job", "{id}", ".session%2Fa%2Fb", "{pool}", "pool", "{space}", "jobs", "{value}", "1", "{layout}", "twitter", "{key}", "job")
 	for _, rt := range routes {
 		queries := map[string]string{"ttl=secret-1h": "ttl", "access_token=secret": "access_token", "%zz=secret": "query"}
 		for _, name := range rt.query {

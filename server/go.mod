@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/leasehold/leasehold v0.0.0
+	github.com/leasehold/leasehold/compat/admiral v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v3 v3.0.6

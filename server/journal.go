@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/store"
 )
 
 // Journal keeps what became of names, for longer than their records do: see [Options.Journal]. The
@@ -19,7 +20,8 @@ type Journal interface {
 	// called before Note is called again. It blocks until they are read.
 	Standing(ctx context.Context) ([]Span, error)
 	// Note keeps spans, all of them or none. A span replaces the one with the same Name, Kind and
-	// Token, and, unless it is a term or a share, the same From. Without spans it is called, too,
+	// Token, and, unless it is a term or a share, the same From; what was known before of NameKind,
+	// Session and Zone stays where it says nothing. Without spans it is called, too,
 	// about once a second: the journal may look after itself. It blocks until they are kept.
 	Note(ctx context.Context, spans []Span) error
 	// Find returns spans. It blocks until they are read.
@@ -52,6 +54,13 @@ type Span struct {
 	Until  time.Time // zero while it lasts
 	Ended  string    // why it ended, if that is known
 	Note   string    // who intervened and why
+
+	NameKind store.Kind // what the name was; "" for a lease, or when that isn't known
+	// The id of the session that kept the term or the share; "" if none is known.
+	Session string
+	// Where the holder ran: what it says as a candidate, else by zone or region in its info; "" if
+	// that isn't known. Of a term that began and ended between two looks, neither is known.
+	Zone string
 }
 
 // SpanQuery says which spans [Journal.Find] returns.

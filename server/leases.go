@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -339,4 +340,13 @@ func (w *witness) Get(ctx context.Context, key string) (store.Record, error) {
 		w.rec.Key, w.read = key, true
 	}
 	return w.rec, w.err
+}
+
+// owner returns the id under which a holder of that name holds. Two that call themselves the same
+// are two.
+func owner(name string) string {
+	if name == "" {
+		name = "http"
+	}
+	return name + "/" + strings.ToLower(rand.Text()[:13])
 }

@@ -28,6 +28,13 @@ func (l *line) join() *turn {
 	return t
 }
 
+// length is how many wait, and how many have gone since they did.
+func (l *line) length() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting)
+}
+
 // end ends the turn, or gives up the place. To do so again does nothing.
 func (t *turn) end() {
 	t.of.mu.Lock()

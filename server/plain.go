@@ -26,6 +26,8 @@ func plainly(err error) string {
 		return slow.Error()
 	case errors.Is(err, context.DeadlineExceeded), strings.Contains(text, context.DeadlineExceeded.Error()):
 		return "the store does not answer"
+	case errors.Is(err, context.Canceled), strings.Contains(text, context.Canceled.Error()):
+		return "the connection to the store broke off"
 	}
 	return strings.Trim(remote.ReplaceAllString(text, ""), `"`)
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -20,6 +21,9 @@ func checkQuery(rt route, raw string) error {
 		return nil
 	}
 	want := "no query parameters"
+	if rt.method == http.MethodPost || rt.method == http.MethodPut {
+		want += ": fields are in the JSON body"
+	}
 	if len(rt.query) > 0 {
 		want = "the query parameters " + strings.Join(rt.query, ", ")
 	}

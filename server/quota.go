@@ -38,6 +38,14 @@ func (q *quota) enter(who string) (leave func(), err error) {
 	}, nil
 }
 
+// enterFor is enter for the "wait" of a request, which is 0 to Options.MaxWait, and returns it.
+func (s *Server) enterFor(c *call, given *api.Seconds) (wait time.Duration, leave func(), err error) {
+	if wait, err = within("wait", given, 0, 0, s.opts.MaxWait); err == nil {
+		leave, err = s.enter(c, wait)
+	}
+	return wait, leave, err
+}
+
 // enter counts a request that waits, until leave is called; one that doesn't wait it lets by.
 func (s *Server) enter(c *call, wait time.Duration) (leave func(), err error) {
 	if wait <= 0 {

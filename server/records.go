@@ -87,7 +87,7 @@ func (s *Server) putRecord(c *call) (any, error) {
 	text, err := io.ReadAll(c.r.Body)
 	c.patience.extend(0) // what the client takes is not the store's
 	if err != nil {
-		return nil, c.unread(err)
+		return nil, c.unread(err, nil)
 	}
 	rec, err := driver.Unmarshal(text)
 	if err != nil {
@@ -152,6 +152,7 @@ func (s *Server) describe(*call) (any, error) {
 	p := store.Describe(s.st)
 	return api.Store{
 		Engine: p.Engine, Consistency: p.Consistency, Fencing: p.Fencing, Read: p.Read, Settle: p.Settle, Age: p.Age, Guarantee: p.Guarantee,
+		Journal: s.opts.Journal != nil,
 	}, nil
 }
 

@@ -22,7 +22,7 @@ var refusals = []struct {
 	{"POST", "/v1/leases/a", `[]`, "", api.CodeInvalid, ""},
 	{"POST", "/v1/leases/a", `null`, "", api.CodeInvalid, ""},
 	{"POST", "/v1/leases/a", `{} {}`, "", api.CodeInvalid, ""},
-	{"POST", "/v1/leases/a", `{"tll": 60}`, "", api.CodeInvalid, ""},
+	{"POST", "/v1/leases/a", `{"tll": 60}`, "", api.CodeInvalid, "tll"},
 	{"POST", "/v1/leases/a", `{"ttl": 0}`, "", api.CodeInvalid, "ttl"},
 	{"POST", "/v1/leases/a", `{"ttl": -1}`, "", api.CodeInvalid, "ttl"},
 	{"POST", "/v1/leases/a", `{"ttl": 1e12}`, "", api.CodeInvalid, "ttl"},

@@ -29,7 +29,7 @@ type route struct {
 }
 
 // routes is the API. The OpenAPI description has the same.
-var routes = []route{
+var routes = append([]route{
 	{http.MethodPost, "/v1/leases/{name}", "acquire", Acquire, (*Server).acquire, nil},
 	{http.MethodPut, "/v1/leases/{name}", "renew", Acquire, (*Server).renew, termQuery},
 	{http.MethodDelete, "/v1/leases/{name}", "release", Acquire, (*Server).release, termQuery},
@@ -41,6 +41,11 @@ var routes = []route{
 	{http.MethodPost, "/v1/leases/{name}/pause", "pause", Pause, (*Server).pause, nil},
 	{http.MethodPost, "/v1/leases/{name}/resume", "resume", Pause, (*Server).resume, nil},
 	{http.MethodGet, "/v1/leases", "list", Read, (*Server).list, []string{"prefix", "after", "limit"}},
+	{http.MethodGet, "/v1/pairs", "list pairs", Read, (*Server).listPairs, nil},
+	{http.MethodGet, "/v1/pairs/{name}", "show pair", Read, (*Server).showPair, nil},
+	{http.MethodPost, "/v1/pairs/{name}/switchover", "switch over", Handoff, (*Server).switchover, nil},
+	{http.MethodPost, "/v1/pairs/{name}/hold", "hold passive", Pause, (*Server).holdPair, nil},
+	{http.MethodPost, "/v1/pairs/{name}/resume", "end hold", Pause, (*Server).resumePair, nil},
 	{http.MethodPost, "/v1/sessions", "open session", Acquire, (*Server).openSession, nil},
 	{http.MethodPut, "/v1/sessions/{id}", "renew session", Acquire, (*Server).renewSession, nil},
 	{http.MethodDelete, "/v1/sessions/{id}", "close session", Acquire, (*Server).closeSession, nil},
@@ -51,6 +56,7 @@ var routes = []route{
 	{http.MethodGet, "/v1/ids/{layout}", "make ids", Assign, (*Server).ids, []string{"n", "metadata"}},
 	{http.MethodPost, "/v1/verify", "verify", Read, (*Server).verify, nil},
 	{http.MethodGet, "/v1/history", "read journal", Read, (*Server).readJournal, []string{"since", "until", "prefix", "name", "holder", "limit", "after"}},
+	{http.MethodGet, "/v1/history/report", "report journal", Read, (*Server).reportJournal, []string{"since", "until", "prefix", "name", "holder"}},
 	{http.MethodGet, "/v1/watch", "watch", Read, (*Server).watch, []string{"prefix"}},
 	{http.MethodGet, "/v1/openapi.yaml", "openapi", Read, (*Server).openapi, nil},
 	{http.MethodGet, "/v1/whoami", "whoami", Read, (*Server).whoami, []string{"name"}},
@@ -59,7 +65,7 @@ var routes = []route{
 	{http.MethodGet, "/v1/records/{key}", "read record", Records, (*Server).getRecord, []string{"version", "wait", "confirm"}},
 	{http.MethodPut, "/v1/records/{key}", "write record", Records, (*Server).putRecord, []string{"version"}},
 	{http.MethodDelete, "/v1/records/{key}", "delete record", Records, (*Server).deleteRecord, []string{"version"}},
-}
+}, shardRoutes...)
 
 // ServeHTTP implements [http.Handler].
 //
@@ -262,6 +268,9 @@ func (s *Server) problem(err error) *api.Problem {
 		p.Field = api.HeaderSecret
 		return p
 	}
+	if p := pairProblem(err); p != nil {
+		return p
+	}
 	return api.ProblemOf(err)
 }
 
@@ -307,7 +316,7 @@ func (c *call) read(v any) error {
 			return api.NewProblem(api.CodeInvalid, "body: want one JSON object and nothing behind it")
 		}
 	}
-	return c.unread(err)
+	return c.unread(err, v)
 }
 
 // term returns the term that a request names.
@@ -352,47 +361,4 @@ func (s *Server) sequencer(text string) (seq fence.Sequencer, err error) {
 		return seq, p
 	}
 	return seq, nil
-}
-
-func reply(w http.ResponseWriter, status int, body any) {
-	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	if body == nil {
-		w.WriteHeader(http.StatusNoContent)
-		return
-	}
-	text, err := marshal(body)
-	if err != nil {
-		fail(w, api.NewProblem(api.CodeInternal, "%v", err))
-		return
-	}
-	h.Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // whoever has gone needs no answer
-}
-
-func marshal(body any) ([]byte, error) {
-	if g, ok := body.(*api.Grant); ok { // the most frequent one
-		return g.Append(make([]byte, 0, 512))
-	}
-	return json.Marshal(body)
-}
-
-func fail(w http.ResponseWriter, p *api.Problem) {
-	text, err := json.Marshal(p)
-	if err != nil { // strings and numbers only
-		text = nil
-	}
-	h := w.Header()
-	h.Set("Content-Type", api.ContentProblem)
-	h.Set("Cache-Control", "no-store")
-	switch p.Status {
-	case http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusTooManyRequests:
-		h.Set("Retry-After", retryAfter(p))
-	}
-	if p.Code == api.CodeUnauthenticated {
-		h.Set("WWW-Authenticate", "Bearer")
-	}
-	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(text, '\n'))
 }

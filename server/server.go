@@ -189,13 +189,14 @@ type Server struct {
 	margins *margins
 
 	background background // of requests
+	assigning  assigning  // of sharded spaces
 	board      *board
-	chronicle  *chronicle // nil without a journal
-	id         string     // of this server, among those that ever ran
-
-	drains  atomic.Bool     // it is about to close
-	closing context.Context // done when the server closes: streams and waits end
-	stop    context.CancelFunc
+	rolls      rolls           // of the instances of pairs
+	chronicle  *chronicle      // nil without a journal
+	id         string          // of this server, among those that ever ran
+	drains     atomic.Bool     // it is about to close
+	closing    context.Context // done when the server closes: streams and waits end
+	stop       context.CancelFunc
 }
 
 // New returns a server over st, which it doesn't own. It does no I/O. Its errors name the option
@@ -327,15 +328,6 @@ func (s *Server) Close() error {
 	s.chronicle.wait()
 	s.background.close()
 	return errors.Join(s.mint.close(), s.reg.Close())
-}
-
-// owner returns the id under which a holder of that name holds. Two that call themselves the same
-// are two.
-func owner(name string) string {
-	if name == "" {
-		name = "http"
-	}
-	return name + "/" + strings.ToLower(rand.Text()[:13])
 }
 
 // lease shows a record.

@@ -304,7 +304,7 @@ func TestBadRequests(t *testing.T) {
 	}{
 		{"POST", "/v1/leases/job", `{"ttl": 0.001}`, 400, api.CodeInvalid, "ttl"},
 		{"POST", "/v1/leases/job", `{"wait": "2h"}`, 400, api.CodeInvalid, "wait"},
-		{"POST", "/v1/leases/job", `{"tll": 5}`, 400, api.CodeInvalid, ""},
+		{"POST", "/v1/leases/job", `{"tll": 5}`, 400, api.CodeInvalid, "tll"},
 		{"POST", "/v1/leases/job", `{} {}`, 400, api.CodeInvalid, ""},
 		{"POST", "/v1/leases/job", `[]`, 400, api.CodeInvalid, ""},
 		{"POST", "/v1/leases/job", `{"holder": "` + strings.Repeat("x", 2000) + `"}`, 413, api.CodeTooLarge, ""},

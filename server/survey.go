@@ -25,7 +25,11 @@ type sight struct {
 	pauses   map[string]*api.Pause   // of elections, by their names; nil for one that isn't paused
 	turns    map[string][]turns.Turn // of jobs, by their names
 	corrupt  map[string]error        // the names whose records can't be read
+	zones    map[candidacy]string    // of candidates that say where they are
 }
+
+// candidacy is a session in an election.
+type candidacy struct{ election, session string }
 
 // Who reads all records for nobody in particular rests for listRest after so many.
 const (
@@ -39,7 +43,12 @@ const (
 //
 // A survey that rests does so now and then, so that it doesn't take a core while requests want one.
 func (s *Server) survey(ctx context.Context, prefix string, rests bool) (found sight, err error) {
-	found = sight{map[string]store.Record{}, map[string]store.Record{}, map[string]*api.Pause{}, map[string][]turns.Turn{}, map[string]error{}}
+	expected := 0
+	if prefix == "" {
+		expected = int(s.board.size.Load())
+		defer func() { s.board.size.Store(int64(len(found.names))) }()
+	}
+	found = sight{make(map[string]store.Record, expected), map[string]store.Record{}, map[string]*api.Pause{}, map[string][]turns.Turn{}, map[string]error{}, map[candidacy]string{}}
 	prefixes := []string{prefix}
 	for _, beside := range []string{kinds.Elections + prefix, turns.Prefix + prefix} {
 		if prefix != "" && !keyspace.Reserved(prefix) && driver.CheckPrefix(beside) == nil {
@@ -90,7 +99,7 @@ func (f sight) complete(prefix string) {
 }
 
 func (f sight) note(rec store.Record, now time.Time) {
-	name, pause, stands := readElection(rec, now)
+	name, candidates, pause, stands := readElection(rec, now)
 	job, isJob := strings.CutPrefix(rec.Key, turns.Prefix)
 	switch {
 	case isJob:
@@ -99,6 +108,11 @@ func (f sight) note(rec store.Record, now time.Time) {
 		}
 	case stands:
 		f.pauses[name] = pause
+		for _, c := range candidates {
+			if c.Zone != "" {
+				f.zones[candidacy{name, c.Session}] = c.Zone
+			}
+		}
 	case isSession(rec.Key):
 		f.sessions[rec.Key] = rec
 	case !keyspace.Reserved(rec.Key):
@@ -131,17 +145,18 @@ func (f sight) after(name string) []string {
 	return names[i:]
 }
 
-// readElection returns the name of an election, and its pause if there is one now, if rec is the
-// record of one.
-func readElection(rec store.Record, now time.Time) (name string, p *api.Pause, ok bool) {
+// readElection returns the name of an election, who stands, and its pause if there is one now, if
+// rec is the record of one.
+func readElection(rec store.Record, now time.Time) (name string, stand []ballot.Candidate, p *api.Pause, ok bool) {
 	name, ok = strings.CutPrefix(rec.Key, kinds.Elections)
 	if !ok {
-		return "", nil, false
+		return "", nil, nil, false
 	}
-	if state, err := ballot.StateOf(rec, now); err == nil && state.Pause != nil {
+	state, err := ballot.StateOf(rec, now)
+	if err == nil && state.Pause != nil {
 		p = new(api.Pause(*state.Pause))
 	}
-	return name, p, true
+	return name, state.Candidates, p, true
 }
 
 // turnMark tells how the last turn of a job stands from how it stood before.

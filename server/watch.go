@@ -19,9 +19,10 @@ const (
 	// many of changes: a crowd of them is told everything one after the other, while leases are
 	// granted and renewed as ever.
 	watchBytes = 32 << 20
-	// doorRest is how long after a watcher the next one is let in: to begin the streams of a crowd
-	// that comes at once takes a core for a while.
-	doorRest = time.Millisecond
+	// doorRest is how long after a watcher the next one is let in, or less for a crowd so large
+	// that not all would be in within a beat: to begin the streams of one that comes at once takes
+	// a core for a while.
+	doorRest = 4 * time.Millisecond
 	// beat is how often a stream says that it lives, and how old what it says is.
 	beat = 5 * time.Second
 	// pieceSize is how much of a stream is sent at a time.
@@ -76,13 +77,13 @@ func (s *Server) watch(c *call) (any, error) {
 // enter blocks until the watcher may come in: for a beat at most, since by then it is to hear
 // something. Those who have gone before their turn keep nobody waiting.
 func (b *board) enter(ctx context.Context) error {
-	turn := b.door.join()
+	begun, turn := b.s.clk.Now(), b.door.join()
 	timer := clock.NewTimer(b.s.clk, beat)
 	defer timer.Stop()
 	select {
 	case <-turn.come:
 		if ctx.Err() == nil {
-			b.s.clk.AfterFunc(doorRest, turn.end)
+			b.s.clk.AfterFunc(b.doorRest(beat-b.s.clk.Now().Sub(begun)), turn.end)
 			return nil
 		}
 	case <-timer.C:
@@ -90,6 +91,12 @@ func (b *board) enter(ctx context.Context) error {
 	}
 	turn.end()
 	return context.Cause(ctx)
+}
+
+// doorRest is how long the next watcher waits, if those behind it have that long until they are let
+// in at the latest: nine tenths of that are shared among them.
+func (b *board) doorRest(left time.Duration) time.Duration {
+	return min(doorRest, left*9/10/time.Duration(max(b.door.length(), 1)))
 }
 
 // stream is what one watcher has been sent.

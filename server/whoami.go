@@ -4,6 +4,15 @@ import (
 	"github.com/leasehold/leasehold/internal/api"
 )
 
+// Scoped is a caller that can tell on which names it may do something. A [Caller] that implements
+// it lets /v1/whoami say so, for people who have to know which prefix is theirs. It decides
+// nothing: each request is judged by [Caller.May].
+type Scoped interface {
+	// Names returns the names on which the caller may do that action: a name, or a prefix with a
+	// "*" behind it; none if there is no such name.
+	Names(action Action) []string
+}
+
 // Actions returns every action that there is.
 func Actions() []Action {
 	return []Action{Read, Acquire, Break, Handoff, Pause, Assign, Metrics, Records}
@@ -21,6 +30,14 @@ func (s *Server) whoami(c *call) (any, error) {
 	for _, action := range Actions() {
 		if c.caller.May(action, name) {
 			me.May = append(me.May, string(action))
+		}
+	}
+	if scoped, ok := c.caller.(Scoped); ok {
+		me.Names = map[string][]string{}
+		for _, action := range Actions() {
+			if names := scoped.Names(action); len(names) > 0 {
+				me.Names[string(action)] = names
+			}
 		}
 	}
 	return me, nil

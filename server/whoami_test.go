@@ -20,6 +20,10 @@ func (breaker) May(a server.Action, name string) bool {
 	return a == server.Read || a == server.Break && (name == "ci/1" || name == "ci/*")
 }
 
+func (breaker) Names(a server.Action) []string {
+	return map[server.Action][]string{server.Read: {"*"}, server.Break: {"ci/*"}}[a]
+}
+
 // Callers are told who they are to the server, and what they may do, of each name as the policy has it.
 func TestWhoami(t *testing.T) {
 	s := newSite(t, server.Options{Authenticate: func(r *http.Request) (server.Caller, error) {
@@ -42,12 +46,15 @@ func TestWhoami(t *testing.T) {
 		if me.Caller != "ops" || me.Name != c.name || !slices.Equal(me.May, c.may) {
 			t.Errorf("%s: %+v", c.query, me)
 		}
+		if len(me.Names) != 2 || !slices.Equal(me.Names["read"], []string{"*"}) || !slices.Equal(me.Names["break"], []string{"ci/*"}) {
+			t.Errorf("%s: on %v", c.query, me.Names)
+		}
 	}
 	want(t, s.ask(t, "GET", "/v1/whoami", "", nil), http.StatusUnauthorized)
 	anybody := newSite(t, server.Options{})
 	var me api.Whoami
 	want(t, anybody.ask(t, "GET", "/v1/whoami", "", &me), http.StatusOK)
-	if me.Caller != "" || len(me.May) != len(server.Actions()) {
+	if me.Caller != "" || len(me.May) != len(server.Actions()) || me.Names != nil {
 		t.Errorf("without a policy: %+v", me)
 	}
 }

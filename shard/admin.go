@@ -3,7 +3,6 @@ package shard
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -23,6 +22,20 @@ type Entry struct {
 	Owner    string // key of the session; "" when nobody owns the slice
 	Next     string // key of the session that the slice is to go to; "" when it is to stay
 	Asked    string // split, merge, remove; "" for nothing
+
+	// Deaths is how many owners in a row ended, other than by leaving, within 4 TTLs after the
+	// slice had come to them. From the third on, nobody gets the slice until Quarantined, unless
+	// somebody moves it ([RequestMove]). Quarantined is the zero time when the slice isn't.
+	Deaths      int
+	Quarantined time.Time
+}
+
+func entryOf(e shardmap.Slice) Entry {
+	entry := Entry{Name: e.Name, From: e.From, To: e.To, Token: e.Token, Owner: e.Owner, Next: e.Next, Asked: string(e.Ask), Deaths: e.Deaths}
+	if e.Quarantined(wall()) {
+		entry.Quarantined = time.Unix(e.Until, 0)
+	}
+	return entry
 }
 
 // ID returns the name of the slice, or its range.
@@ -44,7 +57,7 @@ type Member struct {
 
 // Map yields all slices of a space, in the order of the map. It reads the map's records one by one,
 // so that a slice on the move between two may be seen in the one place or the other. After an error
-// the sequence ends.
+// the sequence ends; the error matches [store.ErrNotFound] where there is no such space.
 func Map(ctx context.Context, st store.Store, space string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		s, err := load(ctx, st, space)
@@ -59,7 +72,7 @@ func Map(ctx context.Context, st store.Store, space string) iter.Seq2[Entry, err
 				return
 			}
 			for _, e := range c.Slices {
-				if !yield(Entry{Name: e.Name, From: e.From, To: e.To, Token: e.Token, Owner: e.Owner, Next: e.Next, Asked: string(e.Ask)}, nil) {
+				if !yield(entryOf(e), nil) {
 					return
 				}
 			}
@@ -100,26 +113,6 @@ func Members(ctx context.Context, st store.Store, space string) ([]Member, error
 	return all, nil
 }
 
-// ErrNoWorker is the error for a worker that isn't a member of the space.
-var ErrNoWorker = errors.New("no such worker")
-
-// ErrNoSlice is the error for a name that isn't in the space.
-var ErrNoSlice = errors.New("no such slice")
-
-// find returns the member of that name, address, owner id or session.
-func find(ctx context.Context, st store.Store, space, worker string) (Member, error) {
-	all, err := Members(ctx, st, space)
-	if err != nil {
-		return Member{}, err
-	}
-	for _, m := range all {
-		if worker != "" && (m.Name == worker || m.Address == worker || m.Holder == worker || m.Session == worker) {
-			return m, nil
-		}
-	}
-	return Member{}, fmt.Errorf("worker %q of space %s: %w", worker, space, ErrNoWorker)
-}
-
 // Lookup returns the slice of a key: of a name, or of any key of a hashed space. It reads the map;
 // a [Router] doesn't for each key.
 func Lookup(ctx context.Context, st store.Store, space, key string) (Entry, error) {
@@ -136,8 +129,7 @@ func Lookup(ctx context.Context, st store.Store, space, key string) (Entry, erro
 	if i < 0 {
 		return Entry{}, fmt.Errorf("%q in space %s: %w", key, space, ErrNoSlice)
 	}
-	e := c.Slices[i]
-	return Entry{Name: e.Name, From: e.From, To: e.To, Token: e.Token, Owner: e.Owner, Next: e.Next, Asked: string(e.Ask)}, nil
+	return entryOf(c.Slices[i]), nil
 }
 
 // request changes the entry of a key.
@@ -159,11 +151,19 @@ func request(ctx context.Context, st store.Store, space, key string, hash uint64
 // id or session. It blocks until the request is written, not until the slice has moved. The
 // assigner may move it on later: a pin keeps it where it is.
 func RequestMove(ctx context.Context, st store.Store, space, key, worker string) error {
-	m, err := find(ctx, st, space, worker)
+	return RequestMoveHash(ctx, st, space, key, shardmap.Hash(key), worker)
+}
+
+// RequestMoveHash is [RequestMove] of the slice of a hash, where key is "".
+func RequestMoveHash(ctx context.Context, st store.Store, space, key string, hash uint64, worker string) error {
+	m, err := Find(ctx, st, space, worker)
 	if err != nil {
 		return err
 	}
-	return request(ctx, st, space, key, shardmap.Hash(key), func(c *shardmap.Chunk, i int) error {
+	if key != "" {
+		hash = shardmap.Hash(key)
+	}
+	return request(ctx, st, space, key, hash, func(c *shardmap.Chunk, i int) error {
 		if c.Slices[i].Owner == "" {
 			return c.Give(i, "", m.Session, nil, wall())
 		}
@@ -174,22 +174,33 @@ func RequestMove(ctx context.Context, st store.Store, space, key, worker string)
 
 // RequestSplit asks the owner of the slice of a hash to split the slice there: the hash is the
 // first of the upper part. The owner stays, and both parts have higher tokens. It blocks until the
-// request is written.
+// request is written. The error matches [store.ErrInvalid] when the hash isn't inside a slice.
 func RequestSplit(ctx context.Context, st store.Store, space string, hash uint64) error {
-	return request(ctx, st, space, "", hash, func(c *shardmap.Chunk, i int) error { return c.Request(i, shardmap.AskSplit, hash) })
+	return requestAsk(ctx, st, space, hash, shardmap.AskSplit, hash)
 }
 
 // RequestMerge asks the owner of the slice of a hash to merge it with the slice after it, which
 // first moves to the same owner. The merged slice has a higher token than both. It blocks until the
-// request is written. Slices of two records of the map don't merge: the last of each can't.
+// request is written. Slices of two records of the map don't merge: the last of each can't. The
+// error matches [store.ErrInvalid] then.
 func RequestMerge(ctx context.Context, st store.Store, space string, hash uint64) error {
-	return request(ctx, st, space, "", hash, func(c *shardmap.Chunk, i int) error { return c.Request(i, shardmap.AskMerge, 0) })
+	return requestAsk(ctx, st, space, hash, shardmap.AskMerge, 0)
+}
+
+// requestAsk asks the owner of the slice of a hash for a change of the slice.
+func requestAsk(ctx context.Context, st store.Store, space string, hash uint64, ask shardmap.Ask, at uint64) error {
+	return request(ctx, st, space, "", hash, func(c *shardmap.Chunk, i int) error {
+		if err := c.Request(i, ask, at); err != nil {
+			return &invalidError{err}
+		}
+		return nil
+	})
 }
 
 // Drain has a worker hand over all that it owns, and own nothing, until drained is set to false. It
 // blocks until that is written, not until the worker owns nothing.
 func Drain(ctx context.Context, st store.Store, space, worker string, drained bool) error {
-	m, err := find(ctx, st, space, worker)
+	m, err := Find(ctx, st, space, worker)
 	if err != nil {
 		return err
 	}

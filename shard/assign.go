@@ -21,6 +21,7 @@ type assigner struct {
 	t     *term
 	watch *sessions.Watch
 	wake  chan struct{} // room for one
+	pacer pacer         // of the goroutine of lead
 
 	mu      sync.Mutex
 	chunks  []*shardmap.Chunk // as last read; nil before
@@ -29,6 +30,8 @@ type assigner struct {
 	closed  map[string]bool
 	asleep  map[string]bool // sessions that were not renewed for a while: nothing goes to them
 	due     clock.Instant   // when to look at members and sessions again
+
+	loads *loads // of the goroutine of lead
 }
 
 type member struct {
@@ -65,8 +68,10 @@ func (t *term) lead(ctx context.Context) {
 	a := &assigner{
 		t: t, watch: sessions.NewWatch(t.o.m, t.o.m.Options().Sightings), wake: make(chan struct{}, 1), space: t.o.space,
 		chunks: make([]*shardmap.Chunk, t.o.space.Chunks()), closed: map[string]bool{},
+		loads: newLoads(t.o.space.Chunks()), pacer: pacer{began: map[int]clock.Instant{}},
 	}
 	a.watch.Remember(maxAddresses)
+	a.watch.Tell(a.loads.hear)
 	var following sync.WaitGroup
 	defer following.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -93,6 +98,9 @@ func (a *assigner) rest(ctx context.Context) {
 	a.mu.Lock()
 	due := a.due
 	a.mu.Unlock()
+	if again := a.pacer.again; again != 0 {
+		due = min(due, again)
+	}
 	timer := clock.NewTimer(a.t.o.clk, max(due.Sub(a.t.o.clk.Now()), 0))
 	defer timer.Stop()
 	select {
@@ -106,7 +114,7 @@ func (a *assigner) rest(ctx context.Context) {
 func (a *assigner) follow(ctx context.Context, i int) {
 	o := a.t.o
 	for version := "none"; ctx.Err() == nil; {
-		rec, err := store.Wait(ctx, o.m.Store(), o.space.ChunkKey(i), version)
+		rec, err := a.t.awaitChunk(ctx, i, version)
 		if err == nil {
 			version = rec.Version
 			err = a.saw(i, rec, nil)
@@ -253,6 +261,10 @@ func (a *assigner) sessions(ctx context.Context, members []member) (over map[str
 		}
 	}
 	a.mu.Unlock()
+	a.loads.keep(seen)
+	if text := a.t.o.carried.Load(); text != nil { // its own session isn't looked at
+		a.loads.take(a.t.key, *text)
+	}
 	next = clock.NoDeadline
 	if len(keys) > lookSingly {
 		if keys, err = a.doubtful(ctx, keys); err != nil {
@@ -301,7 +313,9 @@ func (a *assigner) act(ctx context.Context) error {
 	a.mu.Lock()
 	p := a.picture()
 	a.mu.Unlock()
+	a.loads.follow(p.chunks, p.ttl, p.wall)
 	p.decide(a.t.o.w.Strategy)
+	a.pacer.putOff(p, a.t.o.clk.Now(), a.t.o.m.TTL()/paceWithin)
 	if err := a.tell(ctx, p); err != nil { // who is to be an owner has to look at the chunk
 		return err
 	}
@@ -328,55 +342,14 @@ func (a *assigner) write(ctx context.Context, p *picture, i int) error {
 	var conflict *store.ConflictError
 	switch {
 	case err == nil:
+		a.t.news.wrote(i)
+		a.tellQuarantines(p, i)
 		return a.saw(i, got, p.chunks[i])
 	case errors.As(err, &conflict):
 		return a.saw(i, conflict.Current, p.chunks[i])
 	case errors.Is(err, store.ErrNotFound):
 		return nil // the follower hears of it
 	}
+	a.t.news.wrote(i) // it may have landed
 	return err
-}
-
-// tell writes the members that are to look at chunks that they don't know of.
-func (a *assigner) tell(ctx context.Context, p *picture) error {
-	concerns := p.concerns()
-	for n, m := range p.members {
-		want := concerns[n]
-		if len(want) == 0 || subset(want, m.Chunks) {
-			continue
-		}
-		err := store.Update(ctx, a.t.o.st, m.key, func(rec *store.Record) (bool, error) {
-			if len(rec.Data) == 0 {
-				return false, nil // it has left
-			}
-			stored, err := shardmap.ParseMember(*rec)
-			if err != nil {
-				return false, err
-			}
-			stored.Chunks = want
-			*rec, err = stored.Record(*rec, rand.Text())
-			return true, err
-		})
-		if err != nil {
-			return err
-		}
-		a.mu.Lock()
-		for i := range a.members {
-			if a.members[i].key == m.key {
-				a.members[i].Chunks = want
-			}
-		}
-		a.mu.Unlock()
-	}
-	return nil
-}
-
-// subset reports whether all of some are in all; both are sorted.
-func subset(some, all []int) bool {
-	for _, i := range some {
-		if _, ok := slices.BinarySearch(all, i); !ok {
-			return false
-		}
-	}
-	return true
 }

@@ -60,6 +60,15 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
+// At high rates most reports aren't counted, and cost next to nothing; at low ones each is.
+func BenchmarkReport(b *testing.B) {
+	o, _ := joined(b, shard.Space{Name: "s", Hashed: true, Slices: 64})
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		o.Report(keys[i&63], 1)
+	}
+}
+
 // keys are those of names(64).
 var keys = names(64)
 
@@ -88,7 +97,7 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
-// A check and a lookup allocate nothing.
+// A check, a report and a lookup allocate nothing.
 func TestNothingIsAllocated(t *testing.T) {
 	for _, space := range []shard.Space{{Name: "s", Names: names(64)}, {Name: "s", Hashed: true, Slices: 64}} {
 		o, st := joined(t, space)
@@ -104,6 +113,8 @@ func TestNothingIsAllocated(t *testing.T) {
 				t.Error("nobody owns it")
 			}
 			_, _ = o.Check("unknown") // of a space of names, nobody's
+			o.Report("p001", 1)
+			o.Report("unknown", 1)
 		})
 		r.Close()
 		if n != 0 {

@@ -9,9 +9,23 @@ import (
 	"github.com/leasehold/leasehold/fence"
 )
 
-// ErrWrongOwner is the error of a check of a key that this worker may not act on. The error itself
-// is a *[WrongOwner].
-var ErrWrongOwner = errors.New("another worker owns the key, or nobody does")
+// The errors to branch on, with [errors.Is].
+var (
+	// ErrWrongOwner is the error of a check of a key that this worker may not act on. The error
+	// itself is a *[WrongOwner].
+	ErrWrongOwner = errors.New("another worker owns the key, or nobody does")
+	// ErrMismatch is the error for a space that was made as another kind: of names, or hashed.
+	ErrMismatch = errors.New("the space is of the other kind")
+	// ErrNoSlice is the error for a name that isn't in the space.
+	ErrNoSlice = errors.New("no such slice")
+	// ErrNoWorker is the error for a worker that isn't a member of the space.
+	ErrNoWorker = errors.New("no such worker")
+	// ErrManyWorkers is the error for a name or an address that several workers have.
+	ErrManyWorkers = errors.New("several workers have it")
+	// ErrQuarantined is the error that [Worker.OnError] of the assigner is called with for a slice
+	// whose owners ended one after the other. See [Entry.Quarantined].
+	ErrQuarantined = errors.New("slice is quarantined")
+)
 
 // Why the context of a slice ended: its cause, for [errors.Is].
 var (

@@ -75,6 +75,9 @@ type Owner struct {
 	since time.Time
 
 	chunks []atomic.Pointer[table] // by chunk: what this worker knows of the map
+	gate   gate                    // of what is reported
+
+	carried atomic.Pointer[string] // by the last heartbeat; nil before
 
 	ctx  context.Context // of the worker: ended by Close
 	stop context.CancelCauseFunc
@@ -82,6 +85,7 @@ type Owner struct {
 
 	mu    sync.Mutex
 	term  *term
+	kept  []int // chunks that the term keeps; only appended to
 	leave bool
 }
 
@@ -96,7 +100,7 @@ func Join(ctx context.Context, m *lease.Manager, space Space, w Worker) (*Owner,
 	if err := errors.Join(space.check(), w.check(m)); err != nil {
 		return nil, err
 	}
-	o := &Owner{m: m, clk: m.Clock(), st: sessions.Bounded(m), w: w, done: make(chan struct{}), since: m.Clock().Wall()}
+	o := newOwner(m, w)
 	var err error
 	if o.space, err = space.open(ctx, o.st); err != nil {
 		return nil, err
@@ -110,6 +114,10 @@ func Join(ctx context.Context, m *lease.Manager, space Space, w Worker) (*Owner,
 	}
 	go o.run(t)
 	return o, nil
+}
+
+func newOwner(m *lease.Manager, w Worker) *Owner {
+	return &Owner{m: m, clk: m.Clock(), st: sessions.Bounded(m), w: w, done: make(chan struct{}), since: m.Clock().Wall()}
 }
 
 func (w *Worker) check(m *lease.Manager) error {
@@ -131,12 +139,19 @@ func (w *Worker) check(m *lease.Manager) error {
 		w.Strategy = Balance{}
 	}
 	switch {
-	case !(w.Capacity > 0) || math.IsInf(w.Capacity, 1):
-		return fmt.Errorf("worker: Capacity %v: want a number above 0", w.Capacity)
 	case w.PrepareWithin < 0 || w.DrainWithin < 0:
 		return fmt.Errorf("worker: PrepareWithin %v, DrainWithin %v: want 0 or more", w.PrepareWithin, w.DrainWithin)
 	case w.StopMargin < 0 || w.StopMargin > m.TTL()/3:
 		return fmt.Errorf("worker: StopMargin %v: want at most a third of the TTL, %v", w.StopMargin, m.TTL()/3)
+	}
+	return w.sized()
+}
+
+// sized checks what others read of the worker.
+func (w *Worker) sized() error {
+	switch {
+	case !(w.Capacity > 0) || math.IsInf(w.Capacity, 1):
+		return fmt.Errorf("worker: Capacity %v: want a number above 0", w.Capacity)
 	case len(w.Name) > store.MaxKey || len(w.Address) > store.MaxKey || len(w.Zone) > store.MaxKey:
 		return fmt.Errorf("worker: Name, Address or Zone has over %d bytes: want a shorter one", store.MaxKey)
 	}
@@ -185,11 +200,7 @@ func (o *Owner) slice(key string, hash uint64) (*Slice, error) {
 // Slices returns the slices that this worker serves at this instant, in no order.
 func (o *Owner) Slices() []*Slice {
 	var all []*Slice
-	for i := range o.chunks {
-		t := o.chunks[i].Load()
-		if t == nil {
-			continue
-		}
+	for _, t := range o.tables() {
 		for _, e := range t.entries {
 			if e.mine != nil && e.mine.serving.Load() && e.mine.Check() == nil {
 				all = append(all, e.mine)
@@ -199,9 +210,23 @@ func (o *Owner) Slices() []*Slice {
 	return all
 }
 
+// tables returns what this worker knows of the chunks that concern it.
+func (o *Owner) tables() (all []*table) {
+	o.mu.Lock()
+	kept := o.kept
+	o.mu.Unlock()
+	for _, i := range kept {
+		if t := o.chunks[i].Load(); t != nil {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
 // Leave drains all slices, hands them over, and ends the worker. It returns when nothing of it runs
-// and nothing is left. If ctx is done before, the slices that are left are stopped at once and
-// freed for the others with the session. The error is then the cause of ctx.
+// and nothing is left. A slice that no other worker is to have within a TTL is freed: none has
+// room, or its pin fits none. If ctx is done before, the slices that are left are stopped at once
+// and freed for the others with the session. The error is then the cause of ctx.
 func (o *Owner) Leave(ctx context.Context) error {
 	o.mu.Lock()
 	o.leave = true

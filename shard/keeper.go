@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/shardmap"
 	"github.com/leasehold/leasehold/store"
 )
@@ -20,11 +21,16 @@ type keeper struct {
 	kick  chan struct{} // room for one: there may be something to do
 
 	mu       sync.Mutex
-	version  string // of the chunk as it was last acted on
+	pushed   *store.Record // what the follower has heard since then
+	blind    bool          // the follower heard nothing: the chunk is to be read
+	version  string        // of the chunk as it was last acted on
 	known    bool
-	mine     int                     // entries that name the session
-	held     map[string]*Slice       // by ID and token
-	prepared map[string]*preparation // by ID and token
+	token    fence.Token              // the highest of any chunk that was acted on
+	mine     int                      // entries that name the session
+	held     map[string]*Slice        // by ID and token
+	prepared map[string]*preparation  // by ID and token
+	turns    map[string]clock.Instant // by ID and token: when a slice goes though it isn't its turn
+	hasty    bool                     // slices don't wait for their turns; of the model check
 }
 
 // preparation is of a slice that is to come.
@@ -39,9 +45,9 @@ func termID(s shardmap.Slice) string { return s.ID() + "#" + s.Token.String() }
 // run keeps the chunk until the term is over, and then stops its slices.
 func (k *keeper) run() {
 	ctx := k.t.ctx
-	pushed := make(chan struct{}, 1)
+	changed := make(chan struct{}, 1)
 	var following sync.WaitGroup
-	following.Go(func() { k.follow(ctx, pushed) })
+	following.Go(func() { k.follow(ctx, changed) })
 	var last *shardmap.Chunk // that is known; nil when it has to be read
 	for n := 0; ctx.Err() == nil; {
 		var err error
@@ -59,10 +65,12 @@ func (k *keeper) run() {
 			continue
 		}
 		n = 0
+		k.t.learn(last)
 		select {
-		case <-pushed:
-			last = nil
+		case <-changed:
+			last = k.hear(last)
 		case <-k.kick:
+			k.gather(ctx)
 		case <-ctx.Done():
 		}
 	}
@@ -78,24 +86,111 @@ func (k *keeper) run() {
 	}
 }
 
+// gather waits a moment for the other slices that are being drained, so that one write passes them
+// on: the next one has to wait for the answer to the first.
+func (k *keeper) gather(ctx context.Context) {
+	timer := clock.NewTimer(k.t.o.clk, k.t.o.m.TTL()/5000)
+	defer timer.Stop()
+	for k.draining() {
+		select {
+		case <-k.kick:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// draining reports whether a slice is being drained.
+func (k *keeper) draining() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, s := range k.held {
+		if s.phase == draining {
+			return true
+		}
+	}
+	return false
+}
+
 // follow wakes the keeper when the chunk has changed by another's write.
-func (k *keeper) follow(ctx context.Context, pushed chan struct{}) {
-	key := k.t.o.space.ChunkKey(k.index)
+func (k *keeper) follow(ctx context.Context, changed chan<- struct{}) {
 	for version := ""; ctx.Err() == nil; {
-		rec, err := store.Wait(ctx, k.t.o.m.Store(), key, version)
+		rec, err := k.t.awaitChunk(ctx, k.index, version)
 		if err != nil {
 			_ = clock.Sleep(ctx, k.t.o.clk, k.t.o.m.TTL()/50) // ctx is looked at above
-			wake(pushed)                                      // a read settles it
+			k.told(nil)                                       // a read settles it
+			wake(changed)
 			continue
 		}
 		version = rec.Version
-		k.mu.Lock()
-		own := k.known && k.version == version
-		k.mu.Unlock()
-		if !own {
-			wake(pushed)
+		if k.told(&rec) {
+			wake(changed)
 		}
 	}
+}
+
+// told takes down what the follower has heard; nil has the chunk read. It reports whether that may
+// be new to the keeper.
+func (k *keeper) told(rec *store.Record) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.pushed = rec
+	if rec == nil {
+		k.blind = true
+	} else if k.known && k.version == rec.Version {
+		k.pushed = nil
+	}
+	return k.blind || k.pushed != nil
+}
+
+// hear returns what the follower has heard, in the place of the last chunk that was acted on; nil
+// when the chunk has to be read.
+func (k *keeper) hear(last *shardmap.Chunk) *shardmap.Chunk {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	rec, blind := k.pushed, k.blind
+	k.pushed, k.blind = nil, false
+	switch {
+	case blind:
+		return nil
+	case rec == nil: // it was this worker's own write
+		return last
+	}
+	return k.agreed(*rec)
+}
+
+// agreed returns the chunk of a record that may not be durable, or nil if the worker must not act
+// on it: by the record it owns something that it doesn't hold, or doesn't own what it holds. A
+// failover may take the record back, and a slice that was passed on would then begin again under
+// its old token. Else all that may follow from the record is to drain, to prepare and to write.
+//
+// Where what the store shows is durable, a record of a higher token is as good as a read: it is
+// newer than all that was acted on, and each change of what the worker owns raises the token. One
+// of the same token may be older than this worker's last write. k.mu is held.
+func (k *keeper) agreed(rec store.Record) *shardmap.Chunk {
+	c, err := shardmap.ParseChunk(k.t.o.space, k.index, rec)
+	if err != nil {
+		return nil // the read says so
+	}
+	if k.known && c.Token > k.token && store.Describe(k.t.o.m.Store()).Read == store.ReadDurable {
+		return c
+	}
+	owned := 0
+	for _, e := range c.Slices {
+		if e.Owner != k.t.key {
+			continue
+		}
+		if k.held[termID(e)] == nil {
+			return nil
+		}
+		owned++
+	}
+	if owned != len(k.held) {
+		return nil
+	}
+	return c
 }
 
 // load reads the chunk. What it shows is acted on without a write of this worker's own, so the read
@@ -107,11 +202,7 @@ func (k *keeper) load(ctx context.Context) (*shardmap.Chunk, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := shardmap.ParseChunk(k.t.o.space, k.index, rec)
-	if err == nil {
-		k.t.learn(ctx, c)
-	}
-	return c, err
+	return shardmap.ParseChunk(k.t.o.space, k.index, rec)
 }
 
 // apply makes what this worker does with its slices follow the chunk: it starts what is new, stops
@@ -119,21 +210,22 @@ func (k *keeper) load(ctx context.Context) (*shardmap.Chunk, error) {
 func (k *keeper) apply(c *shardmap.Chunk) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.version, k.known, k.mine = c.Version(), true, 0
+	k.version, k.known, k.token, k.mine = c.Version(), true, max(k.token, c.Token), 0
 	present, coming := map[string]bool{}, map[string]bool{}
 	for i, e := range c.Slices {
-		id := termID(e)
 		switch {
 		case e.Owner == k.t.key:
+			id := termID(e)
 			k.mine++
 			present[id] = true
 			s := k.held[id]
 			if s == nil {
 				k.held[id] = k.start(e)
-			} else if k.goes(c, i) {
+			} else if k.goes(c, i) && (k.hasty || k.turn(c, i)) {
 				k.drain(s)
 			}
 		case e.Next == k.t.key:
+			id := termID(e)
 			coming[id] = true
 			k.prepare(id, e)
 		}
@@ -141,6 +233,11 @@ func (k *keeper) apply(c *shardmap.Chunk) {
 	for id, s := range k.held {
 		if !present[id] {
 			k.end(id, s, ErrTaken)
+		}
+	}
+	for id := range k.turns {
+		if !present[id] {
+			delete(k.turns, id)
 		}
 	}
 	for id, p := range k.prepared {
@@ -162,12 +259,30 @@ func (k *keeper) apply(c *shardmap.Chunk) {
 
 // goes reports whether slice i, which is this worker's, has to be drained now.
 func (k *keeper) goes(c *shardmap.Chunk, i int) bool {
-	e := c.Slices[i]
-	merges := func(i int) bool {
-		return i >= 0 && i+1 < len(c.Slices) && c.Slices[i].Ask == shardmap.AskMerge && c.Slices[i].Owner == k.t.key && c.Slices[i+1].Owner == k.t.key
+	return asked(c, i, k.t.key) || k.t.o.leaving() && (k.t.free() || c.Slices[i].Next == "" && k.t.late())
+}
+
+// turn reports whether slice i, which has to be drained, is to be drained now. Of several owners in
+// one record, the first goes first: if all wrote at once, all but one would be refused, and write
+// again while nobody owns their slices. None waits for long for another, which may be slow.
+func (k *keeper) turn(c *shardmap.Chunk, i int) bool {
+	id, first := termID(c.Slices[i]), true
+	for _, e := range c.Slices[:i] {
+		first = first && (e.Next == "" || !e.Ready || e.Owner == "" || e.Owner == k.t.key)
 	}
-	return e.Next != "" && e.Ready || e.Ask == shardmap.AskSplit || e.Ask == shardmap.AskRemove || merges(i) || merges(i-1) ||
-		k.t.o.leaving() && k.t.free()
+	if first || c.Slices[i].Next == "" {
+		delete(k.turns, id)
+		return true
+	}
+	now := k.t.o.clk.Now()
+	due, waits := k.turns[id]
+	if !waits {
+		patience := k.t.o.m.TTL() / 50
+		k.turns[id] = now.Add(patience)
+		k.t.o.clk.AfterFunc(patience, func() { wake(k.kick) })
+		return false
+	}
+	return now >= due
 }
 
 // write writes what is to be changed of the chunk: slices that were drained go on, and others are
@@ -187,11 +302,21 @@ func (k *keeper) write(ctx context.Context, c *shardmap.Chunk) (*shardmap.Chunk,
 	got, err := k.t.o.st.Put(ctx, rec)
 	var conflict *store.ConflictError
 	switch {
-	case errors.As(err, &conflict), errors.Is(err, store.ErrNotFound): // read it again, durably
+	case errors.As(err, &conflict):
+		k.mu.Lock()
+		cur := k.agreed(conflict.Current)
+		k.mu.Unlock()
+		if cur != nil && cur.Version() != c.Version() {
+			return cur, nil
+		}
+		return k.load(ctx)
+	case errors.Is(err, store.ErrNotFound): // read it again, durably
 		return k.load(ctx)
 	case err != nil:
+		k.t.news.wrote(k.index) // it may have landed
 		return nil, err
 	}
+	k.t.news.wrote(k.index)
 	return shardmap.ParseChunk(next.Space, next.Index, got)
 }
 
@@ -202,41 +327,30 @@ func (k *keeper) change(c *shardmap.Chunk) (changed bool, err error) {
 	now := k.t.o.clk.Wall()
 	for i := 0; i < len(c.Slices); i++ { //nolint:intrange // a split and a merge change the length
 		e := c.Slices[i]
-		if p := k.prepared[termID(e)]; e.Next == k.t.key && !e.Ready && (p != nil && p.ready || k.t.o.w.Prepare == nil) {
-			c.Slices[i].Ready, changed = true, true
+		if e.Next == k.t.key && !e.Ready {
+			if p := k.prepared[termID(e)]; p != nil && p.ready || k.t.o.w.Prepare == nil {
+				c.Slices[i].Ready, changed = true, true
+			}
 		}
 		if !k.drained(e) {
 			continue
 		}
-		switch {
-		case e.Ask == shardmap.AskSplit, e.Ask == shardmap.AskRemove:
-			err = c.Do(i, k.t.key, nil, now)
-		case e.Ask == shardmap.AskMerge && i+1 < len(c.Slices) && c.Slices[i+1].Owner == k.t.key:
-			if !k.drained(c.Slices[i+1]) {
-				continue
-			}
-			err = c.Do(i, k.t.key, nil, now)
-		case i > 0 && c.Slices[i-1].Ask == shardmap.AskMerge && c.Slices[i-1].Owner == k.t.key && e.Next == "":
-			continue // the one before waits for it, or has just merged
-		case e.Next != "":
-			err = c.Give(i, k.t.key, e.Next, nil, now)
-		case k.t.o.leaving(), k.refused(e):
-			err = c.Give(i, k.t.key, "", nil, now)
-		default: // it stays after all: as another term
-			err = c.Give(i, k.t.key, k.t.key, nil, now)
-		}
+		passed, err := passOn(c, i, k.t.key, k.drained, k.t.o.leaving() || k.refused(e), now)
 		if err != nil {
 			return false, err
 		}
-		changed = true
+		changed = changed || passed
 	}
 	return changed, nil
 }
 
 // drained reports whether e is a slice of this worker's that has stopped. k.mu is held.
 func (k *keeper) drained(e shardmap.Slice) bool {
+	if e.Owner != k.t.key {
+		return false
+	}
 	s := k.held[termID(e)]
-	return e.Owner == k.t.key && s != nil && s.phase == ended
+	return s != nil && s.phase == ended
 }
 
 // refused reports whether the program couldn't start a slice. k.mu is held.

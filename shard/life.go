@@ -152,6 +152,9 @@ func (k *keeper) prepare(id string, e shardmap.Slice) {
 		returned := make(chan struct{})
 		k.t.wg.Go(func() {
 			defer close(returned)
+			if s.Previous == "" && e.Owner != "" {
+				s.Previous, _ = o.addressOf(ctx, e.Owner) // it may stay unknown
+			}
 			o.w.Prepare(ctx, s)
 		})
 		select {

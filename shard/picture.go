@@ -16,6 +16,10 @@ type picture struct {
 	asleep  map[string]bool
 	wall    time.Time
 
+	loads *loads
+	ttl   time.Duration
+
+	roll roll                    // of sessions by the numbers of loads.index
 	next map[int]*shardmap.Chunk // chunks with changes, by index
 	at   []place                 // of each slice of the state
 }
@@ -26,24 +30,37 @@ type place struct{ chunk, slice int }
 func (a *assigner) picture() *picture {
 	return &picture{
 		space: a.space, members: slices.Clone(a.members), chunks: slices.Clone(a.chunks), closed: a.closed, asleep: a.asleep,
-		wall: a.t.o.clk.Wall(), next: map[int]*shardmap.Chunk{},
+		wall: a.t.o.clk.Wall(), loads: a.loads, ttl: a.t.o.m.TTL(), next: map[int]*shardmap.Chunk{},
 	}
 }
 
 // decide has the strategy plan, and changes the chunks as it wants.
 func (p *picture) decide(strategy Strategy) {
+	p.roll = p.loads.index.roll(p)
+	p.bury()
 	state := p.state()
 	for _, m := range strategy.Plan(state) {
 		if m.Slice < 0 || m.Slice >= len(p.at) || m.To >= len(p.members) {
 			continue // a strategy may be anybody's
 		}
+		at := p.at[m.Slice]
+		if m.Split != 0 || m.Merge {
+			p.cut(at, m)
+			continue
+		}
 		to, ready := "", true
 		if m.To >= 0 {
-			to, ready = p.members[m.To].Session, !p.members[m.To].Prepares
+			n := p.members[m.To]
+			// One that hasn't heard of the chunk yet says itself when it follows it.
+			_, follows := slices.BinarySearch(n.Chunks, at.chunk)
+			to, ready = n.Session, follows && !n.Prepares
 		}
-		p.move(p.at[m.Slice], to, ready)
+		p.move(at, to, ready)
 	}
 	for i, c := range p.chunks {
+		if !p.loads.index.chunks[i].odd {
+			continue
+		}
 		for j, s := range c.Slices {
 			if len(p.of(i).Slices) != len(c.Slices) {
 				break // one thing at a time: the next round sees what became of it
@@ -60,37 +77,59 @@ func (p *picture) decide(strategy Strategy) {
 
 // state returns what the strategy sees.
 func (p *picture) state() *State {
-	number := make(map[string]int, len(p.members))
-	state := &State{Placement: p.space.Placement}
-	for i, m := range p.members {
-		number[m.Session] = i + 1
+	state := &State{Placement: p.space.Placement, Workers: make([]WorkerState, 0, len(p.members))}
+	for _, m := range p.members {
 		state.Workers = append(state.Workers, WorkerState{
 			Name: m.Name, Address: m.Address, Zone: m.Zone, Labels: m.Labels, Capacity: m.Capacity, Goes: m.Goes() || p.asleep[m.Session],
 		})
 	}
-	n := 0
+	mean, measured := p.loads.measured()
+	state.Measured, state.Grain = measured, p.loads.grain()/(2*p.ttl.Seconds())
+	if p.space.Hashed {
+		state.Floor = max(p.space.Slices, 1) * p.space.Chunks()
+		state.Ceiling = 2 * state.Floor
+	}
+	x, n := p.loads.index, 0
 	for _, c := range p.chunks {
 		n += len(c.Slices)
 	}
-	state.Slices, p.at = make([]SliceState, 0, n), make([]place, 0, n)
+	all, at := slices.Grow(x.state[:0], n)[:n], slices.Grow(x.at[:0], n)[:n]
+	n = 0
 	for i, c := range p.chunks {
-		for j, s := range c.Slices {
-			e := SliceState{Owner: number[s.Owner] - 1, Next: number[s.Next] - 1, Load: 1}
+		of, numbers, ranges := p.of(i), &x.chunks[i], p.loads.chunks[i]
+		special := numbers.odd || of != c
+		for j, owner := range numbers.owner {
+			// The ranges are from what is known of loads: all of c doesn't fit into a cache.
+			k, e := &ranges[j], &all[n]
+			*e = SliceState{From: k.from, To: k.to, Chunk: i, Owner: int(p.roll.worker[owner]) - 1, Next: int(p.roll.worker[numbers.next[j]]) - 1, Load: 1}
 			switch {
-			case s.Owner != "" && e.Owner < 0 && !p.closed[s.Owner], s.Ask == shardmap.AskRemove:
+			case owner != 0 && e.Owner < 0 && !p.roll.closed[owner], special && c.Slices[j].Ask == shardmap.AskRemove:
 				continue // nobody but that session may give it away, or it is to go
-			case e.Owner >= 0 && p.asleep[s.Owner]:
+			case e.Owner >= 0 && p.roll.asleep[owner]:
 				continue // it may come back, and if not, it is closed soon
 			}
+			if special {
+				if of.Slices[j].Quarantined(p.wall) {
+					continue
+				}
+				e.Busy, e.Deaths = c.Slices[j].Ask != shardmap.AskNothing, c.Slices[j].Deaths
+			}
 			if e.Owner < 0 {
+				e.Deaths = of.Slices[j].Deaths
 				e.Next = -1 // there is no owner that could pass it on
 			}
 			if p.space.Placement.Pins != nil {
-				e.ID = s.ID()
+				e.ID = c.Slices[j].ID()
 			}
-			state.Slices, p.at = append(state.Slices, e), append(p.at, place{i, j})
+			if measured {
+				e.Load, e.Hot = k.of(mean)
+			}
+			at[n] = place{i, j}
+			n++
 		}
 	}
+	state.Slices, p.at = all[:n], at[:n]
+	x.state, x.at = state.Slices, p.at
 	return state
 }
 
@@ -159,26 +198,5 @@ func (p *picture) changed() []int {
 		all = append(all, i)
 	}
 	slices.Sort(all)
-	return all
-}
-
-// concerns returns the chunks that each member has to look at.
-func (p *picture) concerns() [][]int {
-	number := make(map[string]int, len(p.members))
-	for i, m := range p.members {
-		number[m.Session] = i + 1
-	}
-	all := make([][]int, len(p.members))
-	for i := range p.chunks {
-		for _, s := range p.of(i).Slices {
-			for _, session := range [...]string{s.Owner, s.Next} {
-				if n := number[session]; n > 0 && session != "" {
-					if of := all[n-1]; len(of) == 0 || of[len(of)-1] != i {
-						all[n-1] = append(of, i)
-					}
-				}
-			}
-		}
-	}
 	return all
 }

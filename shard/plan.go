@@ -8,95 +8,119 @@ import (
 	"strings"
 )
 
-// State is what a [Strategy] decides on.
-type State struct {
-	Slices    []SliceState // in the order of the map
-	Workers   []WorkerState
-	Placement Placement
-}
-
-// SliceState is a slice, as a strategy sees it.
-type SliceState struct {
-	ID    string
-	Owner int     // index of its worker; -1 when nobody owns it
-	Next  int     // index of the worker that it is to go to; -1 when it is to stay
-	Load  float64 // 1 where nothing is known
-}
-
-// WorkerState is a worker that lives, as a strategy sees it.
-type WorkerState struct {
-	Name, Address, Zone string
-	Labels              map[string]string
-	Capacity            float64
-	Goes                bool // it is to own nothing
-}
-
-// Move says that a slice is to go to a worker. One that nobody owns goes at once; the owner of
-// another one first drains it.
-type Move struct {
-	Slice, To int // indexes in the State; To is -1 for a move that is withdrawn
-}
-
-// Strategy decides who is to own what. A strategy decides nothing that is needed for safety: any
-// answer is safe.
-type Strategy interface {
-	// Plan returns the moves that are wanted now. It must not keep the state.
-	Plan(s *State) []Move
-}
-
-// Balance is the default strategy. It gives slices that nobody owns to the workers with the largest
-// lack, in the order of the map, so that a worker has slices side by side. It empties workers that
-// go. Then it moves slices from workers that have too much to those that have too little, the
-// fewest that bring all within the tolerance.
-type Balance struct {
-	// Tolerance is by how much of its fair share a worker may have too much before slices move: 0.1
-	// by default. It is at least one slice.
-	Tolerance float64
-
-	// Churn is the share of all slices that may be under way for balance at a time: 0.05 by
-	// default, and at least 8.
-	Churn float64
-}
-
 // planner is one call of Plan.
 type planner struct {
 	*State
 	has    []float64 // load of each worker, with what is to come and without what is to go
 	count  []int
 	share  []float64 // the fair share of each worker
+	total  float64   // load of all
 	max    int
 	pinned []int // for each slice the pin that names it, or -1
 	moves  []Move
+	moving []bool // slices of moves
 	lack   lackHeap
+
+	// Of measured loads: the owner of each slice that may move for balance, else -1; and the
+	// largest slice of each worker that can't be split.
+	from []int32
+	bulk []float64
 }
 
 // Plan implements [Strategy].
 func (b Balance) Plan(s *State) []Move {
-	p := &planner{State: s, has: make([]float64, len(s.Workers)), count: make([]int, len(s.Workers)), max: s.Placement.Max}
+	p := &planner{State: s, has: make([]float64, len(s.Workers)), count: make([]int, len(s.Workers)), max: s.Placement.Max, moving: make([]bool, len(s.Slices))}
 	if p.max <= 0 {
 		p.max = math.MaxInt
 	}
 	p.pin()
-	total, homeless := 0.0, []int(nil)
-	under := 0
-	for i, e := range s.Slices {
-		total += e.Load
+	homeless, under := p.sum()
+	p.shares(p.total)
+	homeless = p.scatter(homeless)
+	if !s.Measured {
+		p.house(homeless)
+		p.even(b, under)
+		return p.moves
+	}
+	// The largest first, so that the small ones fill what is left.
+	slices.SortFunc(homeless, func(a, b int) int {
+		return cmp.Or(cmp.Compare(s.Slices[b].Load, s.Slices[a].Load), cmp.Compare(a, b))
+	})
+	p.house(homeless)
+	p.level(b, under)
+	return p.moves
+}
+
+// sum adds up what each worker has. It returns the slices that have no worker that may keep them,
+// and how many are under way.
+func (p *planner) sum() (homeless []int, under int) {
+	if p.Measured {
+		p.from, p.bulk = make([]int32, len(p.Slices)), make([]float64, len(p.Workers))
+	}
+	for i := range p.Slices {
+		e := &p.Slices[i]
+		p.total += e.Load
 		at := e.Owner
-		if e.Next >= 0 && p.fits(i, e.Next) && !s.Workers[e.Next].Goes {
+		if e.Next >= 0 && p.fits(i, e.Next) && !p.Workers[e.Next].Goes {
 			at = e.Next
 			under++
 		}
-		if at < 0 || s.Workers[at].Goes || !p.fits(i, at) || p.count[at] >= p.max {
+		homes := at >= 0 && !p.Workers[at].Goes && p.fits(i, at) && p.count[at] < p.max
+		if homes {
+			p.has[at] += e.Load
+			p.count[at]++
+		} else {
 			homeless = append(homeless, i)
+		}
+		if !p.Measured {
 			continue
 		}
-		p.has[at] += e.Load
-		p.count[at]++
+		p.from[i] = -1
+		if homes && at == e.Owner && e.Next < 0 && !e.Busy && e.Load > 0 {
+			p.from[i] = int32(at)
+		}
+		if homes && e.Load > p.bulk[at] && p.whole(e) {
+			p.bulk[at] = e.Load
+		}
 	}
-	p.shares(total)
-	p.house(homeless)
-	p.even(b, under)
-	return p.moves
+	return homeless, under
+}
+
+// whole reports whether a slice can't be split.
+func (p *planner) whole(s *SliceState) bool { return p.Ceiling == 0 || s.From == s.To }
+
+// maxScattered bounds what a plan looks at one by one.
+const maxScattered = 1024
+
+// scatter gives each slice that is suspected to end its owners to another worker, so that it takes
+// as few others into suspicion as possible. It returns the slices that aren't.
+func (p *planner) scatter(homeless []int) []int {
+	var rest, suspects []int
+	for _, i := range homeless {
+		if p.Slices[i].Deaths > 1 && len(suspects) < maxScattered {
+			suspects = append(suspects, i)
+		} else {
+			rest = append(rest, i)
+		}
+	}
+	slices.SortStableFunc(suspects, func(a, b int) int { return cmp.Compare(p.Slices[b].Deaths, p.Slices[a].Deaths) })
+	got := make([]int, len(p.Workers))
+	for _, i := range suspects {
+		best := -1
+		for w := range p.Workers {
+			if p.Workers[w].Goes || p.count[w] >= p.max || !p.fits(i, w) {
+				continue
+			}
+			if best < 0 || got[w] < got[best] || got[w] == got[best] && p.fill(w) < p.fill(best) {
+				best = w
+			}
+		}
+		p.give(i, best)
+		if best >= 0 {
+			got[best]++
+		}
+	}
+	return rest
 }
 
 // pin finds the pin of each slice. Without pins it does nothing.
@@ -166,7 +190,7 @@ func (p *planner) house(homeless []int) {
 			run = -1
 			continue
 		}
-		if run >= 0 && (p.count[run] >= p.max || p.has[run]+p.Slices[i].Load > p.share[run]) {
+		if run >= 0 && (p.Measured || p.count[run] >= p.max || p.has[run]+p.Slices[i].Load > p.share[run]) {
 			run = -1
 		}
 		if run < 0 {
@@ -190,13 +214,14 @@ func (p *planner) lacking() int {
 
 // give notes that slice i is to go to w; -1 is nowhere.
 func (p *planner) give(i, w int) {
-	s := p.Slices[i]
+	s := &p.Slices[i]
 	if w >= 0 {
 		p.has[w] += s.Load
 		p.count[w]++
 	}
 	if w != s.Next && (w >= 0 || s.Owner >= 0 && s.Next >= 0) {
 		p.moves = append(p.moves, Move{Slice: i, To: w})
+		p.moving[i] = true
 	}
 }
 
@@ -207,7 +232,7 @@ func (p *planner) best(i int) int {
 		if p.Workers[w].Goes || p.count[w] >= p.max || !p.fits(i, w) {
 			continue
 		}
-		if best < 0 || p.fill(w) < p.fill(best) {
+		if best < 0 || p.fill(w) < p.fill(best) || p.fill(w) == p.fill(best) && p.count[w] < p.count[best] {
 			best = w
 		}
 	}
@@ -230,13 +255,10 @@ func (p *planner) even(b Balance, under int) {
 	if len(order) < 2 || budget <= 0 || !p.uneven(order, tolerance) {
 		return
 	}
-	moving := map[int]bool{}
-	for _, m := range p.moves {
-		moving[m.Slice] = true
-	}
 	bySurplus := make(map[int][]int, len(order))
-	for i, s := range p.Slices {
-		if s.Owner >= 0 && s.Next < 0 && !moving[i] && p.has[s.Owner] > p.share[s.Owner] {
+	for i := range p.Slices {
+		s := &p.Slices[i]
+		if s.Owner >= 0 && s.Next < 0 && !p.moving[i] && p.has[s.Owner] > p.share[s.Owner] {
 			bySurplus[s.Owner] = append(bySurplus[s.Owner], i)
 		}
 	}
@@ -278,12 +300,51 @@ type lackHeap struct {
 func (h *lackHeap) Len() int { return len(h.workers) }
 func (h *lackHeap) Less(a, b int) bool {
 	x, y := h.workers[a], h.workers[b]
-	return h.p.share[x]-h.p.has[x] > h.p.share[y]-h.p.has[y]
+	lackX, lackY := h.p.share[x]-h.p.has[x], h.p.share[y]-h.p.has[y]
+	return lackX > lackY || lackX == lackY && h.p.count[x] < h.p.count[y]
 }
 func (h *lackHeap) Swap(a, b int) { h.workers[a], h.workers[b] = h.workers[b], h.workers[a] }
 func (h *lackHeap) Push(x any)    { h.workers = append(h.workers, x.(int)) }
 func (h *lackHeap) Pop() any {
 	w := h.workers[len(h.workers)-1]
 	h.workers = h.workers[:len(h.workers)-1]
+	return w
+}
+
+// workerHeap has the worker first that is least by less.
+type workerHeap struct {
+	workers []int
+	less    func(a, b int) bool
+	at      map[int]int // where a worker is
+}
+
+func (h *workerHeap) init() {
+	h.at = make(map[int]int, len(h.workers))
+	for i, w := range h.workers {
+		h.at[w] = i
+	}
+	heap.Init(h)
+}
+
+// fix puts a worker where it belongs, if it is in.
+func (h *workerHeap) fix(w int) {
+	if i, ok := h.at[w]; ok {
+		heap.Fix(h, i)
+	}
+}
+
+func (h *workerHeap) pop() { heap.Pop(h) }
+
+func (h *workerHeap) Len() int           { return len(h.workers) }
+func (h *workerHeap) Less(a, b int) bool { return h.less(h.workers[a], h.workers[b]) }
+func (h *workerHeap) Swap(a, b int) {
+	h.workers[a], h.workers[b] = h.workers[b], h.workers[a]
+	h.at[h.workers[a]], h.at[h.workers[b]] = a, b
+}
+func (h *workerHeap) Push(x any) { h.workers = append(h.workers, x.(int)) } // it never grows
+func (h *workerHeap) Pop() any {
+	w := h.workers[len(h.workers)-1]
+	h.workers = h.workers[:len(h.workers)-1]
+	delete(h.at, w)
 	return w
 }

@@ -24,15 +24,24 @@ func state(slices, workers int, owner func(i int) int) *shard.State {
 	return s
 }
 
-// carry carries all moves out at once, and returns how many slices each worker has then.
-func carry(t *testing.T, s *shard.State, moves []shard.Move) []int {
+// follow carries all moves out at once. Splits and merges it leaves out.
+func follow(t *testing.T, s *shard.State, moves []shard.Move) {
 	t.Helper()
 	for _, m := range moves {
+		if m.Split != 0 || m.Merge {
+			continue
+		}
 		if m.To == s.Slices[m.Slice].Owner {
 			t.Errorf("slice %d moves to where it is", m.Slice)
 		}
 		s.Slices[m.Slice].Owner = m.To
 	}
+}
+
+// carry carries all moves out, and returns how many slices each worker has then.
+func carry(t *testing.T, s *shard.State, moves []shard.Move) []int {
+	t.Helper()
+	follow(t, s, moves)
 	n := make([]int, len(s.Workers))
 	for _, e := range s.Slices {
 		if e.Owner >= 0 {

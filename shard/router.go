@@ -25,11 +25,18 @@ type Router struct {
 	chunks []atomic.Pointer[table]
 
 	mu        sync.Mutex
-	addresses map[string]string // of sessions
+	addresses map[string]string     // of sessions
+	changed   map[int]chan struct{} // by chunk: closed when its table is replaced; made by Await
+
+	news *news // nil where the store pushes
 
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 }
+
+// readAnyway is how often a router reads a part of the map that isn't said to have changed, where
+// the store doesn't push.
+const readAnyway = 15 * time.Second
 
 // RouterOptions are the settings of a [Router]. The zero value is right for most programs.
 type RouterOptions struct {
@@ -60,12 +67,15 @@ func NewRouter(ctx context.Context, st store.Store, space string, opts RouterOpt
 	if opts.OnError == nil {
 		opts.OnError = func(error) {}
 	}
-	r := &Router{st: st, clk: opts.Clock, space: s, chunks: make([]atomic.Pointer[table], s.Chunks()), addresses: map[string]string{"": ""}}
+	r := &Router{st: st, clk: opts.Clock, space: s, chunks: make([]atomic.Pointer[table], s.Chunks()), addresses: map[string]string{"": ""}, changed: map[int]chan struct{}{}}
 	versions, err := r.load(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("router of space %s: %w", space, err)
 	}
 	ctx, r.stop = context.WithCancel(context.Background())
+	if r.news = newNews(st, st, s, r.clk, readAnyway); r.news != nil {
+		r.wg.Go(func() { r.news.follow(ctx) })
+	}
 	for i := range r.chunks {
 		r.wg.Go(func() { r.follow(ctx, i, versions[i], opts.OnError) })
 	}
@@ -113,7 +123,11 @@ func (r *Router) set(ctx context.Context, i int, rec store.Record, old *table) e
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.chunks[i].CompareAndSwap(old, newTable(c, func(session string) string { return r.addresses[session] }, nil))
+	swapped := r.chunks[i].CompareAndSwap(old, newTable(c, func(session string) string { return r.addresses[session] }, nil))
+	if changed := r.changed[i]; swapped && changed != nil {
+		close(changed)
+		delete(r.changed, i)
+	}
 	return nil
 }
 
@@ -145,7 +159,7 @@ func (r *Router) learn(ctx context.Context, session string) error {
 // follow follows one chunk.
 func (r *Router) follow(ctx context.Context, i int, version string, report func(error)) {
 	for ctx.Err() == nil {
-		rec, err := store.Wait(ctx, r.st, r.space.ChunkKey(i), version)
+		rec, err := r.await(ctx, i, version)
 		if err == nil {
 			for done := false; err == nil && !done; { // Refresh may come in between
 				old := r.chunks[i].Load()
@@ -162,6 +176,14 @@ func (r *Router) follow(ctx context.Context, i int, version string, report func(
 			_ = clock.Sleep(ctx, r.clk, 100*time.Millisecond) // ctx is looked at above
 		}
 	}
+}
+
+// await is [store.Wait] for a chunk.
+func (r *Router) await(ctx context.Context, i int, version string) (store.Record, error) {
+	if r.news == nil {
+		return store.Wait(ctx, r.st, r.space.ChunkKey(i), version)
+	}
+	return r.news.await(ctx, i, version)
 }
 
 // Lookup returns the owner of a key: of a name, or of any key of a hashed space. It returns false
@@ -193,6 +215,37 @@ func (r *Router) Refresh(ctx context.Context, key string) (Route, error) {
 		return Route{}, errUnknownOwner
 	}
 	return route, nil
+}
+
+// Await blocks until the key has another owner than old, as far as the router knows, or the same
+// owner under a new token, and returns that. It is for a caller whom the worker of old has refused:
+// the slice is on its way, or its worker has gone. A zero old stands for none. Await does no I/O.
+// When the name isn't in the space, Await returns an error that matches [ErrNoSlice] at once. When
+// ctx is done, it returns the cause.
+func (r *Router) Await(ctx context.Context, key string, old Route) (Route, error) {
+	hash := shardmap.Hash(key)
+	i := r.space.ChunkOf(hash)
+	for {
+		r.mu.Lock()
+		changed := r.changed[i]
+		if changed == nil {
+			changed = make(chan struct{})
+			r.changed[i] = changed
+		}
+		r.mu.Unlock()
+		e := r.chunks[i].Load().find(key, hash, r.space.Hashed)
+		if e == nil {
+			return Route{}, fmt.Errorf("%q in space %s: %w", key, r.space.Name, ErrNoSlice)
+		}
+		if now := (Route{Address: e.address, Session: e.session, Token: e.token}); e.session != "" && now != old {
+			return now, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Route{}, context.Cause(ctx)
+		}
+	}
 }
 
 // Close ends the following, and blocks until nothing of it runs. Lookups answer on by what was

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/shard"
+	"github.com/leasehold/leasehold/store/faulty"
 )
 
 // Slices spread as workers come, and go on when they leave or die; each has one owner all the time.
@@ -317,6 +320,40 @@ func TestRouter(t *testing.T) {
 	})
 }
 
+// A worker leaves whose slices nobody else has room for: within a TTL it frees those, and returns.
+func TestLeaveWithoutRoomElsewhere(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		space := shard.Space{Name: "s", Names: names(20), Placement: shard.Placement{Max: 12}}
+		drained := atomic.Int32{}
+		a := w.join(space, shard.Worker{Drain: func(context.Context, *shard.Slice) { drained.Add(1) }})
+		settle()
+		b := w.join(space, shard.Worker{})
+		settle()
+		if n := counts(a, b); n[0]+n[1] != 20 {
+			t.Fatalf("they serve %v of 20", n)
+		}
+		has := int32(counts(a)[0]) //nolint:gosec // 20 at most
+		drained.Store(0)
+		began := time.Now()
+		if err := a.Leave(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > ttl+ttl/2 {
+			t.Errorf("it took %v to leave, with a TTL of %v", took, ttl)
+		}
+		settle()
+		free := 0
+		for _, e := range entries(t, w.st, "s") {
+			if e.Owner == "" {
+				free++
+			}
+		}
+		if n := counts(b); n[0] != 12 || free != 8 || drained.Load() != has {
+			t.Errorf("the other one serves %v, %d are free, and %d of %d were drained", n, free, drained.Load(), has)
+		}
+	})
+}
+
 // Bad input is refused with what is wrong.
 func TestJoinRefuses(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
@@ -377,4 +414,61 @@ func TestAnOwnerDiesBeforeItsSliceMoves(t *testing.T) {
 			t.Errorf("a TTL and a second after the death of the owner: %v", err)
 		}
 	})
+}
+
+// Once an owner has sent the write that passes a slice on, it doesn't act on the slice again under that token: the write may land
+// after the owner has read that it didn't.
+func TestAPassOnOfUnknownOutcome(t *testing.T) {
+	for what, fault := range map[string]faulty.Fault{
+		"it is applied, and its answer lost": {LoseReply: true},
+		"it is applied late":                 {ApplyLate: 3 * time.Second},
+		"it is applied late, in silence":     {ApplyLate: 3 * time.Second, Silent: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				space := shard.Space{Name: "s", Names: []string{"x"}}
+				b := w.join(space, shard.Worker{Name: "b"})
+				settle()
+				a := w.join(space, shard.Worker{
+					Name: "a", Drain: func(context.Context, *shard.Slice) { time.Sleep(time.Second) }, // it serves meanwhile
+				})
+				settle()
+				if err := shard.RequestMove(t.Context(), w.st, "s", "x", "a"); err != nil {
+					t.Fatal(err)
+				}
+				settle()
+				mine, err := a.Slice("x")
+				if err != nil {
+					t.Fatal(err)
+				}
+				var sent atomic.Bool
+				a.net.SetPlan(func(op faulty.Op) faulty.Fault {
+					switch chunk := strings.Contains(op.Key, "/c/"); {
+					case chunk && op.Kind == faulty.Put && !sent.Swap(true):
+						return fault
+					case chunk && op.Kind == faulty.Put:
+						return faulty.Fault{Err: faulty.ErrLost}
+					case chunk && op.Kind == faulty.Push:
+						return faulty.Fault{Delay: 2 * time.Second}
+					}
+					return faulty.Fault{}
+				})
+				if err := shard.RequestMove(t.Context(), w.st, "s", "x", "b"); err != nil {
+					t.Fatal(err)
+				}
+				for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(5 * time.Millisecond) {
+					if !sent.Load() {
+						continue
+					}
+					synctest.Wait()
+					if s, err := a.Slice("x"); err == nil || mine.Check() == nil {
+						t.Fatalf("%v after the move was asked for, the owner acts as %v again", time.Since(began), s)
+					}
+				}
+				if token, err := b.Check("x"); err != nil || token <= mine.Token || !sent.Load() {
+					t.Errorf("the successor has token %d after %d, %v", token, mine.Token, err)
+				}
+			})
+		})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/shardmap"
 	"github.com/leasehold/leasehold/lease"
@@ -27,6 +28,7 @@ type Slice struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	phase   phase // guarded by the keeper's lock
+	meter   meter // of its load
 }
 
 // phase is how far a slice has come in its life. It only rises.
@@ -53,6 +55,15 @@ func (s *Slice) Check() error {
 		return errUnknownOwner
 	}
 	return s.s.Check()
+}
+
+// ValidUntil returns the instant of the manager's clock at which the validity of the slice ends
+// unless its session is renewed, or [clock.Ended] when it has ended.
+func (s *Slice) ValidUntil() clock.Instant {
+	if !s.owned.Load() || s.over.Load() {
+		return clock.Ended
+	}
+	return s.s.ValidUntil()
 }
 
 // Sequencer returns what a request to a guarded resource carries: SPACE/SLICE, the worker's owner

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/leasehold/leasehold/internal/shardmap"
@@ -70,9 +69,6 @@ func (s Space) check() error {
 	}
 	return nil
 }
-
-// ErrMismatch is the error for a space that was made as another kind: of names, or hashed.
-var ErrMismatch = errors.New("the space is of the other kind")
 
 // open returns the space as it is stored, and makes it if nobody has.
 func (s Space) open(ctx context.Context, st store.Store) (shardmap.Space, error) {
@@ -193,7 +189,8 @@ func load(ctx context.Context, st store.Store, space string) (shardmap.Space, er
 
 // change lets f change a chunk of the map, and writes it.
 func change(ctx context.Context, st store.Store, s shardmap.Space, i int, f func(*shardmap.Chunk) (bool, error)) error {
-	return store.Update(ctx, st, s.ChunkKey(i), func(rec *store.Record) (bool, error) {
+	written := false
+	err := store.Update(ctx, st, s.ChunkKey(i), func(rec *store.Record) (bool, error) {
 		c, err := shardmap.ParseChunk(s, i, *rec)
 		if err != nil {
 			return false, err
@@ -202,7 +199,12 @@ func change(ctx context.Context, st store.Store, s shardmap.Space, i int, f func
 		if err != nil || !write {
 			return false, err
 		}
+		written = true
 		*rec, err = c.Record(rand.Text())
 		return true, err
 	})
+	if err == nil && written {
+		_ = announce(ctx, st, s, i) // else the others find it later
+	}
+	return err
 }

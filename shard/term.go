@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -27,28 +25,44 @@ type term struct {
 	over atomic.Bool    // set before ctx is done
 	wg   sync.WaitGroup // of all goroutines of the term
 	told chan struct{}  // room for one: what is wanted of the worker has changed
+	news *news          // nil where the store pushes
 
 	mu        sync.Mutex
 	keepers   map[int]*keeper
 	addresses map[string]string // of sessions, as far as they are known
+	unknown   map[string]bool   // sessions whose addresses are being read
 	failed    string            // what was reported last
 	announced bool              // the others know that it leaves; of the goroutine of run
 	looked    clock.Instant     // when it last looked for others; of the same
 	freely    bool              // it leaves, and no other worker is there to take over
+	asked     clock.Instant     // when it told the others that it leaves; 0 before
 }
 
-// begin opens a session, and lists it among the members.
-func (o *Owner) begin(ctx context.Context) (*term, error) {
+// open opens a session.
+func (o *Owner) open(ctx context.Context) (*term, error) {
 	s, err := o.m.OpenSession(ctx)
 	if err != nil {
 		return nil, err
 	}
-	t := &term{o: o, s: s, key: s.Key(), told: make(chan struct{}, 1), keepers: map[int]*keeper{}, addresses: map[string]string{}}
+	t := &term{o: o, s: s, key: s.Key(), told: make(chan struct{}, 1), keepers: map[int]*keeper{}, addresses: map[string]string{}, unknown: map[string]bool{}}
 	t.ctx, t.stop = context.WithCancelCause(o.ctx)
 	t.addresses[t.key] = o.w.Address
+	if t.news = newNews(o.st, o.m.Store(), o.space, o.clk, o.m.TTL()); t.news != nil {
+		t.wg.Go(func() { t.news.follow(t.ctx) })
+	}
+	return t, nil
+}
+
+// begin opens a session, and lists it among the members.
+func (o *Owner) begin(ctx context.Context) (*term, error) {
+	t, err := o.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.s.Carry(shardmap.Carried, o.digest)
 	if _, err := t.enlist(ctx, nil); err != nil {
 		t.stop(err)
-		_ = s.Close(context.WithoutCancel(ctx)) // else it expires
+		_ = t.s.Close(context.WithoutCancel(ctx)) // else it expires
 		return nil, err
 	}
 	return t, nil
@@ -65,9 +79,7 @@ func (o *Owner) run(t *term) {
 			o.term = t
 			o.mu.Unlock()
 			left := t.run()
-			for i := range o.chunks {
-				o.chunks[i].Store(nil)
-			}
+			o.forget()
 			if left {
 				return
 			}
@@ -82,10 +94,25 @@ func (o *Owner) run(t *term) {
 			if errors.Is(err, lease.ErrClosed) {
 				return
 			}
-			// o.ctx is looked at above.
-			_ = clock.Sleep(o.ctx, o.clk, min(o.m.TTL()/100<<min(n, 6), o.m.TTL()/3))
+			o.again(n)
 		}
 	}
+}
+
+// forget has nothing of a term that is over be known.
+func (o *Owner) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, i := range o.kept {
+		o.chunks[i].Store(nil)
+	}
+	o.kept = nil
+}
+
+// again waits before the next try to open a session, after n that have failed.
+func (o *Owner) again(n int) {
+	pause := min(o.m.TTL()/100<<min(n, 6), o.m.TTL()/3)
+	_ = clock.Sleep(o.ctx, o.clk, pause) // the caller looks at o.ctx
 }
 
 // run is the worker under this session, until that ends. It reports whether the worker has left.
@@ -99,16 +126,22 @@ func (t *term) run() (left bool) {
 			t.await()
 		}
 	}
+	t.finish()
+	return left
+}
+
+// finish closes the session once nothing of the term runs.
+func (t *term) finish() {
 	t.over.Store(true)
 	t.stop(ErrLeft)
 	t.wg.Wait() // all slices have stopped: from here on the session may be closed
 	ctx, cancel := clock.WithTimeout(context.Background(), t.o.clk, t.o.m.TTL()/3)
 	defer cancel()
+	_ = t.news.tell(ctx)       // of what was passed on last; else the others find it later
 	if t.s.Close(ctx) == nil { // else it expires
 		_ = t.delist(ctx) // else the assigner does
 		_ = ring(ctx, t.o.st, t.o.space)
 	}
-	return left
 }
 
 // await blocks until something is wanted of the worker, or the term is over. Who leaves looks for
@@ -257,110 +290,10 @@ func (t *term) keep(i int) {
 	if i < 0 || i >= t.o.space.Chunks() || t.keepers[i] != nil || t.ctx.Err() != nil {
 		return
 	}
-	k := &keeper{t: t, index: i, kick: make(chan struct{}, 1), held: map[string]*Slice{}, prepared: map[string]*preparation{}}
+	k := &keeper{t: t, index: i, kick: make(chan struct{}, 1), held: map[string]*Slice{}, prepared: map[string]*preparation{}, turns: map[string]clock.Instant{}}
 	t.keepers[i] = k
+	t.o.mu.Lock()
+	t.o.kept = append(t.o.kept, i)
+	t.o.mu.Unlock()
 	t.wg.Go(k.run)
 }
-
-// leave tells the others that this worker goes, and reports whether nothing is left to hand over.
-func (t *term) leave() bool {
-	was := t.announced && t.free()
-	if !t.announced {
-		_, err := t.enlist(t.ctx, func(own *shardmap.Member) {
-			for _, i := range own.Chunks {
-				t.keep(i)
-			}
-		})
-		if err != nil {
-			n := 0
-			t.pause(&n, err)
-			wake(t.told)
-			return false
-		}
-	}
-	if err := t.alone(t.ctx); err != nil {
-		t.o.report(err) // it is looked at again
-	}
-	news := !t.announced || t.free() != was
-	t.announced = true
-	t.mu.Lock()
-	keepers := slices.Collect(maps.Values(t.keepers))
-	t.mu.Unlock()
-	left := true
-	for _, k := range keepers {
-		if k.empty() {
-			continue
-		}
-		left = false
-		if news {
-			wake(k.kick)
-		}
-	}
-	return left
-}
-
-// alone looks whether there is another worker that could take over. If there is none, slices are
-// freed without one.
-func (t *term) alone(ctx context.Context) error {
-	if now := t.o.clk.Now(); t.looked != 0 && now < t.looked.Add(t.o.m.TTL()/3) {
-		return nil
-	}
-	t.looked = t.o.clk.Now()
-	others := false
-	for rec, err := range t.o.st.List(ctx, t.o.space.MemberPrefix()) {
-		if err != nil {
-			return err
-		}
-		if m, err := shardmap.ParseMember(rec); err == nil && m.Session != t.key && !m.Goes() {
-			others = true
-		}
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.freely = !others
-	return nil
-}
-
-func (t *term) free() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.freely
-}
-
-// address returns where the worker of a session is reached, as far as that is known.
-func (t *term) address(session string) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.addresses[session]
-}
-
-// learn reads the addresses of sessions that aren't known yet.
-func (t *term) learn(ctx context.Context, c *shardmap.Chunk) {
-	for _, s := range c.Slices {
-		for _, session := range []string{s.Owner, s.Next} {
-			t.mu.Lock()
-			_, known := t.addresses[session]
-			t.mu.Unlock()
-			if known || session == "" {
-				continue
-			}
-			rec, err := store.Load(ctx, t.o.st, t.o.space.MemberKey(session))
-			if err != nil {
-				return
-			}
-			m, err := shardmap.ParseMember(rec)
-			if err != nil {
-				m.Address = "" // it has left
-			}
-			t.mu.Lock()
-			if len(t.addresses) > maxAddresses {
-				t.addresses = map[string]string{t.key: t.o.w.Address}
-			}
-			t.addresses[session] = m.Address
-			t.mu.Unlock()
-		}
-	}
-}
-
-// maxAddresses bounds the addresses that a worker remembers.
-const maxAddresses = 1 << 16

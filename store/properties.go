@@ -49,7 +49,8 @@ const (
 	// [Confirm] is durable.
 	ReadLeader
 	// ReadDurable means that a Get shows every write that was acknowledged before. It shows nothing
-	// that is lost by a failure which the store survives.
+	// that is lost by a failure which the store survives. Nor does a Wait or a conflict, but these
+	// may be late.
 	ReadDurable
 )
 

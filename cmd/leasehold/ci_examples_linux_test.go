@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -163,13 +164,14 @@ func TestGitHubExample(t *testing.T) {
 func TestGitLabExample(t *testing.T) {
 	p := newPipeline(t)
 	var file map[string]struct {
-		Variables   map[string]string
-		Script      []string
-		AfterScript []string `yaml:"after_script"`
+		Variables    map[string]string
+		BeforeScript []string `yaml:"before_script"`
+		Script       []string
+		AfterScript  []string `yaml:"after_script"`
 	}
 	p.yaml("gitlab.yml", &file)
 	job := file["deploy"]
-	if len(job.Script) == 0 || len(job.AfterScript) == 0 {
+	if len(job.BeforeScript) == 0 || len(job.Script) == 0 || len(job.AfterScript) == 0 {
 		t.Fatalf("%+v", file)
 	}
 	run := func(id int, script []string) error {
@@ -180,7 +182,7 @@ func TestGitLabExample(t *testing.T) {
 			})
 			env = append(env, name+"="+expanded)
 		}
-		err := p.bash(strings.Join(script, "\n"), env)
+		err := p.bash(strings.Join(append(append([]string{}, job.BeforeScript...), script...), "\n"), env)
 		if after := p.bash(strings.Join(job.AfterScript, "\n"), env); err == nil {
 			err = after
 		}
@@ -214,4 +216,48 @@ func TestGitLabExample(t *testing.T) {
 		t.Errorf("deployed without the name: %s", after)
 	}
 	p.must("release", "--hold", "other")
+}
+
+// On a runner without the command, both examples get it out of an archive as a release has it.
+func TestCIExamplesInstallTheCommand(t *testing.T) {
+	program, err := exec.LookPath("leasehold")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPipeline(t)
+	if err := os.MkdirAll(p.path("leasehold_1.2.3_linux_amd64"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(program, p.path("leasehold_1.2.3_linux_amd64/leasehold")); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.bash("tar -czhf a.tar.gz leasehold_1.2.3_linux_amd64", nil); err != nil {
+		t.Fatal(err)
+	}
+	var w workflow
+	p.yaml("github.yml", &w)
+	var file map[string]struct {
+		Variables    map[string]string
+		BeforeScript []string `yaml:"before_script"`
+	}
+	p.yaml("gitlab.yml", &file)
+	env := []string{
+		"PATH=/usr/bin:/bin", "LEASEHOLD_ARCHIVE=file://" + p.path("a.tar.gz"),
+		"RUNNER_TEMP=" + p.dir, "GITHUB_PATH=" + p.path("paths"), "TOOLS=" + p.path("tools"),
+	}
+	for _, job := range []string{"staging", "production"} {
+		install := w.Jobs[job].Steps[1]
+		if install.Name != "Install leasehold" {
+			t.Fatalf("%+v", install)
+		}
+		if err := errors.Join(p.bash(install.Run, env), p.bash(`PATH=$PATH:$(cat paths); [ "$(command -v leasehold)" = "$RUNNER_TEMP/leasehold" ]`, env)); err != nil {
+			t.Errorf("%s: %v", job, err)
+		}
+		if err := errors.Join(os.Remove(p.path("leasehold")), os.Remove(p.path("paths"))); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := p.bash(strings.Join(file["deploy"].BeforeScript, "\n")+"\nleasehold version >version", env); err != nil {
+		t.Error(err)
+	}
 }

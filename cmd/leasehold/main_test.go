@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(leakChecked{servers.Main(m)}, map[string]func(){"leasehold": main, step.KeeperName: main, "stamp": stamp, "ticker": ticker, "span": span, "oldname": oldName, "minter": minter})
+	testscript.Main(leakChecked{servers.Main(m)}, map[string]func(){"leasehold": main, step.KeeperName: main, "stamp": stamp, "ticker": ticker, "span": span, "oldname": oldName, "minter": minter, "shardling": shardling})
 }
 
 type leakChecked struct{ m servers.M }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,8 +17,8 @@ import (
 // elsewhere are commands of other programs, and what does the same here.
 var elsewhere = map[string]string{
 	"get": "show NAME", "describe": "show NAME", "status": "list, or leasehold show NAME", "ls": "list", "ps": "list", "locks": "list", "members": "candidates NAME",
-	"delete": "release NAME --token N, or to end a live hold: leasehold break NAME", "del": "release NAME --token N", "rm": "release NAME --token N",
-	"kill": "break NAME", "exec": "run NAME -- CMD", "start": "run NAME -- CMD", "server": "serve", "agent": "serve", "leader": "observe NAME",
+	"delete": "release NAME --token N, or to end a live hold: leasehold break NAME --token N", "del": "release NAME --token N", "rm": "release NAME --token N",
+	"kill": "break NAME --token N", "exec": "run NAME -- CMD", "start": "run NAME -- CMD", "server": "serve", "agent": "serve", "leader": "observe NAME",
 	"logs": "watch NAME", "tail": "watch NAME", "set": "run NAME -- CMD", "put": "run NAME -- CMD", "cron": "run --tick '0 3 * * *' NAME -- CMD",
 }
 
@@ -37,6 +38,7 @@ func unknownCommand(root *cobra.Command, args []string) error {
 	}
 	root.SuggestionsMinimumDistance = 2
 	if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+		slices.SortStableFunc(near, func(a, b string) int { return cli.Distance(args[0], a) - cli.Distance(args[0], b) })
 		return cli.Usage("%q is no command: did you mean %s?", args[0], strings.Join(near, " or "))
 	}
 	return cli.Usage("%q is no command: `leasehold help` lists them", args[0])
@@ -51,11 +53,11 @@ func commandNames(root *cobra.Command) (names []string) {
 
 // flagsElsewhere are flags of other programs, and what does the same here.
 var flagsElsewhere = map[string]string{
-	"verbose": "--log-level debug", "v": "--log-level debug", "debug": "--log-level debug", "timeout": "-w DURATION, for how long to wait for NAME",
+	"verbose": "--log-level debug", "v": "--log-level debug", "V": "--version", "debug": "--log-level debug", "timeout": "-w DURATION, for how long to wait for NAME",
 	"config": "LEASEHOLD_CONFIG=FILE before the command", "endpoints": "--store etcd://HOST:PORT", "http-addr": "--store consul://HOST:PORT",
 	"db": "--store file:PATH", "url": "--store URL", "addr": "--listen HOST:PORT", "port": "--listen :PORT", "p": "--listen :PORT", "bind": "--listen HOST:PORT",
 	"nonblock": "-n", "conflict-exit": "--conflict-exit-code CODE", "json": "-o json", "format": "-o json", "name": "NAME as the first argument", "lease": "--ttl DURATION", "interval": "--once-per DURATION",
-	"timezone": "--tz ZONE", "schedule": "--tick EXPRESSION", "force": "--yes",
+	"timezone": "--tz ZONE", "schedule": "--tick EXPRESSION", "force": "--yes", "note": "--reason TEXT", "message": "--reason TEXT",
 }
 
 // flagError explains a flag that isn't one, or whose value is wrong. args are those of the program.
@@ -82,6 +84,13 @@ func flagError(cmd *cobra.Command, args []string, err error) error {
 		return cli.Usage("%w: flags of CMD come after a double dash: %s %s -- CMD --flag", err, cmd.CommandPath(), what)
 	}
 	given := unknown.GetSpecifiedName()
+	// One dash, as Go's own flags have it.
+	if long, _, _ := strings.Cut(unknown.GetSpecifiedShortnames(), "="); len(long) > 3 {
+		given = long
+	}
+	if err := misplaced(cmd, given, err, lists); err != nil {
+		return err
+	}
 	if instead := flagsElsewhere[given]; instead != "" && offers(cmd, instead) {
 		return cli.Usage("%w: write %s; %s", err, instead, lists)
 	}
@@ -91,6 +100,40 @@ func flagError(cmd *cobra.Command, args []string, err error) error {
 		return cli.Usage("%w: did you mean --%s? %s", err, near, lists)
 	}
 	return cli.Usage("%w: %s", err, lists)
+}
+
+// misplaced explains a flag that is known elsewhere, or written with two dashes; nil for others.
+func misplaced(cmd *cobra.Command, given string, err error, lists string) error {
+	switch {
+	case cmd.Name() == "systemd":
+		return cli.Usage("%w: flags of the server come after a double dash: %s -- --%s …", err, cmd.CommandPath(), given)
+	case cmd.Flags().Lookup(given) != nil:
+		return cli.Usage("%w: a long flag has two dashes: write --%s; %s", err, given, lists)
+	case given == "c" && cmd.Name() == "lock":
+		return cli.Usage("%w: lock runs no command: write leasehold run NAME -- sh -c '…'; %s", err, lists)
+	}
+	return nil
+}
+
+// swallowed explains a flag that took the double dash for its value. It has to be asked before the
+// arguments are judged, since nothing is left that tells NAME from CMD.
+func swallowed(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.String() == "--" && err == nil {
+			err = cli.Usage("--%s has no value, and took the double dash for it: write --%s %s -- CMD", f.Name, f.Name, strings.ToUpper(f.Value.Type()))
+		}
+	})
+	return err
+}
+
+// judged has the arguments of a command judged by its own rule, once its flags make sense.
+func judged(cmd *cobra.Command) {
+	for _, below := range cmd.Commands() {
+		judged(below)
+	}
+	if own := cmd.Args; own != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error { return cmp.Or(swallowed(cmd), own(cmd, args)) }
+	}
 }
 
 // badValue explains a value that its flag doesn't take.

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/run"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/serve"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/setup"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/shards"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/step"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/topics"
 )
@@ -26,7 +27,7 @@ var rooms = []struct {
 	id, title string
 	commands  []func(*cli.App) []*cobra.Command
 }{
-	{"hold", "Hold", []func(*cli.App) []*cobra.Command{run.Commands, step.Commands, elect.Commands, dr.Commands, id.Commands}},
+	{"hold", "Hold", []func(*cli.App) []*cobra.Command{run.Commands, step.Commands, elect.Commands, dr.Commands, shards.Commands, id.Commands}},
 	{"look", "Look", []func(*cli.App) []*cobra.Command{look.Commands}},
 	{"operate", "Operate", []func(*cli.App) []*cobra.Command{operate.Commands}},
 	{"serve", "Run a service", []func(*cli.App) []*cobra.Command{serve.Commands, gate.Commands}},
@@ -73,6 +74,7 @@ func root(a *cli.App, args []string) *cobra.Command {
 			}
 		}
 	}
+	judged(root)
 	root.SetHelpCommand(topics.Help(root))
 	root.SetHelpCommandGroupID(setUp)
 	root.SetCompletionCommandGroupID(setUp)

@@ -46,6 +46,8 @@ func TestRelease(t *testing.T) { scripts(t, "release") }
 
 func TestRun(t *testing.T) { scripts(t, "run") }
 
+func TestShardScripts(t *testing.T) { scripts(t, "shard") }
+
 func TestShow(t *testing.T) { scripts(t, "show") }
 
 func TestVerify(t *testing.T) { scripts(t, "verify") }

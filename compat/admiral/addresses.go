@@ -21,17 +21,10 @@ type Addresses interface {
 	Save(ctx context.Context, text, version string) error
 }
 
-// The errors to branch on, with [errors.Is].
-var (
-	ErrChanged = errors.New("the addresses were changed by another instance")
-	ErrFull    = errors.New("there is no address left")
-)
-
-// AddressKey is the key of the ConfigMap under which the addresses are kept.
-const AddressKey = "serviceEntryAddressStore"
-
-// How many addresses there are with one prefix, and what a ConfigMap takes.
+// Where the addresses are kept, how many there are with one prefix, and what a ConfigMap takes.
 const (
+	AddressKey = "serviceEntryAddressStore" // of the ConfigMap that has them
+
 	lowThird     = 10
 	fourths      = 255
 	MaxAddresses = (255 - lowThird + 1) * fourths

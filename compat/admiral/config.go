@@ -14,13 +14,17 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/leasehold/leasehold/internal/pairs"
 	"github.com/leasehold/leasehold/store"
 )
 
 // Config is the configuration file of the state checker.
 type Config struct {
-	LeaseName        string // the name of the lease; one table may hold one for each environment
-	PodIdentifier    string // names this instance, for people and for a planned switchover
+	LeaseName string // the name of the lease; one table may hold one for each environment
+	// PodIdentifier names this instance, for people and for a planned switchover. The holder's id
+	// is PodIdentifier/host/pid/random: two pods with the same PodIdentifier are two holders, and
+	// at most one of them is active.
+	PodIdentifier    string
 	WaitTime         time.Duration
 	FailureThreshold int
 	TableName        string // of the table in DynamoDB
@@ -52,8 +56,14 @@ var keys = []string{
 // section is the key under which Admiral reads all others.
 const section = "dynamoDB"
 
-// DefaultTable is the table that Admiral uses, whatever its configuration says.
-const DefaultTable = "admiral-lease"
+// What Admiral has in its store, whatever its configuration says.
+const (
+	// DefaultTable is the table.
+	DefaultTable = "admiral-lease"
+	// SkipOwner is the owner of a row by which an operator holds every instance passive; see
+	// [Operator.Hold].
+	SkipOwner = pairs.SkipOwner
+)
 
 // TTL returns how long the lease stays held after its holder's last sign of life: WaitTime ×
 // FailureThreshold.

@@ -46,9 +46,4 @@
 // of the world is not complete. If it holds the lease meanwhile, it renews the lease. It takes a
 // lease that another instance held only when the rest of the warm-up is shorter than the TTL. So it
 // doesn't take the lease from an instance that is warm.
-//
-// # Identity
-//
-// The holder's id is podIdentifier/host/pid/random. Two pods with the same podIdentifier are two
-// holders, and at most one of them is active.
 package admiral

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/pairs"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
@@ -20,6 +22,10 @@ type Operator struct {
 	Config Config // of any instance: the name of the lease, and its TTL
 	By     string // the caller, for the record: user@host
 	Clock  clock.Clock
+
+	// Term, if it isn't 0, is the token of the term that Switchover and Hold are to end. They
+	// change nothing, and return a *[fence.StaleError], when another one has begun.
+	Term fence.Token
 }
 
 func (o Operator) clk() clock.Clock {
@@ -36,19 +42,12 @@ func (o Operator) Record(ctx context.Context) (store.Record, error) {
 
 // HolderOf returns the pod and the Region that rec names for its holder. They are "" where it names
 // none, as a row that Admiral itself wrote.
-func HolderOf(rec store.Record) (pod, region string) { return rec.Info[infoPod], rec.Info[infoRegion] }
+func HolderOf(rec store.Record) (pod, region string) { return pairs.HolderOf(rec) }
 
 // What the Info of an operator's hold says.
 const (
-	infoTTL     = "ttl"     // of the term that it ended
-	infoSettled = "settled" // "true" once that term is over for certain
-	infoBy      = "by"
-)
-
-// The errors to branch on, with [errors.Is].
-var (
-	ErrNotHeld = errors.New("no operator holds the instances passive")
-	ErrNobody  = errors.New("nobody is active")
+	infoTTL = "ttl" // of the term that it ended
+	infoBy  = "by"
 )
 
 // Hold keeps every instance passive until [Operator.Resume], by a row whose owner is [SkipOwner],
@@ -58,6 +57,9 @@ var (
 func (o Operator) Hold(ctx context.Context, note string) (store.Record, error) {
 	rec, err := o.Record(ctx)
 	for err == nil && rec.Owner != SkipOwner {
+		if err := o.current(rec); err != nil {
+			return rec, err
+		}
 		if rec.Session != "" {
 			return rec, fmt.Errorf("%s is kept by a session: it is not the lease of a state checker; break it instead", rec.Key)
 		}
@@ -68,7 +70,7 @@ func (o Operator) Hold(ctx context.Context, note string) (store.Record, error) {
 		}
 		info := map[string]string{infoTTL: max(o.Config.TTL(), rec.TTL).String(), infoBy: o.By}
 		if rec.Owner == "" {
-			info[infoSettled] = "true"
+			info[pairs.InfoSettled] = "true"
 		}
 		claim := protocol.Claim{Owner: SkipOwner, TTL: store.MaxTTL, Info: info}
 		next := protocol.Claimed(rec, claim, token, "held passive by "+o.By, wall, rand.Text())
@@ -76,6 +78,14 @@ func (o Operator) Hold(ctx context.Context, note string) (store.Record, error) {
 		rec, err = o.put(ctx, next)
 	}
 	return rec, err
+}
+
+// current refuses a row of another term than the one that is to end.
+func (o Operator) current(rec store.Record) error {
+	if o.Term == 0 || rec.Token == o.Term {
+		return nil
+	}
+	return &fence.StaleError{Name: rec.Key, Got: o.Term, Current: rec.Token, Holder: rec.Owner}
 }
 
 // put writes next, and returns what is there instead, without an error, when the row was changed
@@ -103,7 +113,7 @@ func noted(by, note string) string {
 }
 
 // Settled reports whether held is a hold under which certainly no instance is active.
-func (o Operator) Settled(held store.Record) bool { return held.Info[infoSettled] == "true" }
+func (o Operator) Settled(held store.Record) bool { return pairs.Settled(held) }
 
 // Settle blocks until the instance that was active when Hold wrote held has certainly stopped,
 // which takes the TTL. It notes that in the row: from then on Resume frees the lease at once.
@@ -115,7 +125,7 @@ func (o Operator) Settle(ctx context.Context, held store.Record) error {
 		return err
 	}
 	next := held.Clone()
-	next.Info[infoSettled], next.Nonce = "true", rand.Text()
+	next.Info[pairs.InfoSettled], next.Nonce = "true", rand.Text()
 	_, err := o.Store.Put(ctx, next)
 	if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
 		return fmt.Errorf("%s was changed meanwhile: %w", held.Key, err)
@@ -123,7 +133,8 @@ func (o Operator) Settle(ctx context.Context, held store.Record) error {
 	return err
 }
 
-// endedTTL is the TTL of the term that a hold ended. A row that was written by hand doesn't say.
+// endedTTL is the TTL of the term that a hold ended. A row that was written by hand doesn't say; 0
+// if nothing does.
 func (o Operator) endedTTL(held store.Record) time.Duration {
 	d, err := time.ParseDuration(held.Info[infoTTL])
 	if err != nil {
@@ -134,12 +145,16 @@ func (o Operator) endedTTL(held store.Record) time.Duration {
 
 // Resume ends an operator's hold. It returns the row, and how long the instances leave it alone.
 // That is 0 when the hold is settled. Otherwise it is the TTL, since the instance that was active
-// before may not have noticed yet. The error matches [ErrNotHeld] when there is no hold.
+// before may not have noticed yet. The error matches [ErrNotHeld] when there is no hold, and
+// [ErrNoTTL] when neither the row nor Config says that time.
 func (o Operator) Resume(ctx context.Context) (rec store.Record, wait time.Duration, err error) {
 	rec, err = o.Record(ctx)
 	for err == nil {
 		if rec.Owner != SkipOwner {
 			return rec, 0, fmt.Errorf("%s: %w", o.Config.LeaseName, ErrNotHeld)
+		}
+		if !o.Settled(rec) && o.endedTTL(rec) == 0 {
+			return rec, 0, fmt.Errorf("%s: %w: resume it by `leasehold standby resume --config FILE`", o.Config.LeaseName, ErrNoTTL)
 		}
 		next, ttl := o.resumed(rec)
 		var conflict *store.ConflictError
@@ -159,7 +174,7 @@ func (o Operator) resumed(rec store.Record) (store.Record, time.Duration) {
 	if o.Settled(rec) {
 		return next, 0
 	}
-	next.Owner, next.TTL, next.Acquired = "RESUMED", o.endedTTL(rec), o.clk().Wall()
+	next.Owner, next.TTL, next.Acquired = pairs.ResumedOwner, o.endedTTL(rec), o.clk().Wall()
 	next.Note = noted(o.By, "the hold is over; the TTL of the instance that was active before it has to pass")
 	return next, next.TTL
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/pairs"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -151,14 +152,14 @@ func claimPrefix(ctx context.Context, st store.Store, rec store.Record, deployme
 	for {
 		prefix := strings.TrimPrefix(rec.Key, prefixKeys)
 		if rec.Owner != "" && rec.Owner != deployment {
-			return &PrefixTakenError{Prefix: prefix, By: rec.Owner, Pod: rec.Info[infoPod], Token: uint64(rec.Token)}
+			return &PrefixTakenError{Prefix: prefix, By: rec.Owner, Pod: rec.Info[pairs.InfoPod], Token: uint64(rec.Token)}
 		}
-		if rec.Owner == deployment && rec.Info[infoPod] == pod {
+		if rec.Owner == deployment && rec.Info[pairs.InfoPod] == pod {
 			return nil
 		}
 		wall := clock.System().Wall()
 		next := rec
-		next.Info = map[string]string{infoPod: pod}
+		next.Info = map[string]string{pairs.InfoPod: pod}
 		next.Nonce = rand.Text()
 		if rec.Owner == "" {
 			token, err := protocol.NextToken(rec.Token, wall)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/leasehold/leasehold/internal/pairs"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -21,7 +22,7 @@ func (o Operator) Remove(ctx context.Context) error {
 	case rec.Owner != "":
 		return fmt.Errorf("%s is held by %s: it is not deleted", rec.Key, rec.Owner)
 	}
-	control, err := store.Load(ctx, o.Store, controlPrefix+o.Config.LeaseName)
+	control, err := store.Load(ctx, o.Store, pairs.Calls+o.Config.LeaseName)
 	if err != nil {
 		return err
 	}

@@ -10,17 +10,9 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/pairs"
 	"github.com/leasehold/leasehold/store"
-)
-
-// controlPrefix begins the keys of the records through which an operator talks to the instances.
-const controlPrefix = ".standby/"
-
-// What an instance says of itself in a roll call.
-const (
-	rollActive  = "active"
-	rollPassive = "passive"
-	rollWarming = "warming up"
 )
 
 // Instance is one that has answered a roll call.
@@ -34,6 +26,10 @@ type Instance struct {
 	// store's are apart at least, in seconds, where the store tells its own.
 	Waits      string   `json:"waits_for,omitempty"`
 	ClockApart *float64 `json:"clock_apart_seconds,omitempty"`
+
+	// The TTL of its lease, and its waitTimeInSeconds; 0 from an earlier version.
+	TTL      float64 `json:"ttl_seconds,omitempty"`
+	WaitTime float64 `json:"wait_time_seconds,omitempty"`
 }
 
 // call is what an operator asks all instances, and their answers. It is the data of the control
@@ -62,7 +58,7 @@ func heard(rec store.Record) call {
 // answer returns what pod answered; ok says whether one that can take over did.
 func (c call) answer(pod string) (Instance, bool) {
 	for _, a := range c.Answers {
-		if a.Pod == pod && a.Status != rollWarming {
+		if a.Pod == pod && a.Status != api.InstanceWarming {
 			return a, true
 		}
 	}
@@ -81,7 +77,7 @@ func say(ctx context.Context, st store.Store, rec store.Record, c call) (store.R
 
 // listen answers roll calls, and obeys the order to hand over, until ctx is done.
 func (r *run) listen(ctx context.Context) {
-	key := controlPrefix + r.c.cfg.LeaseName
+	key := pairs.Calls + r.c.cfg.LeaseName
 	for ctx.Err() == nil {
 		rec, err := r.control(ctx, key)
 		if err == nil {
@@ -148,8 +144,11 @@ func (r *run) instance() Instance {
 	apart, told := r.s.ClockApart()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i := Instance{Pod: r.c.cfg.PodIdentifier, Region: r.c.cfg.runsIn(), Owner: r.m.Holder(), Status: r.status}
-	if i.Status != rollActive {
+	i := Instance{
+		Pod: r.c.cfg.PodIdentifier, Region: r.c.cfg.runsIn(), Owner: r.m.Holder(), Status: r.status,
+		TTL: r.c.cfg.TTL().Seconds(), WaitTime: r.c.cfg.WaitTime.Seconds(),
+	}
+	if i.Status != api.InstanceActive {
 		i.Waits = strings.ToValidUTF8(st.Reason[:min(len(st.Reason), maxWaits)], "")
 	}
 	if told {

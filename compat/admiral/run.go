@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 )
@@ -51,7 +52,7 @@ func (r *run) keepOut(ctx context.Context) error {
 	if r.clk.Now() >= until {
 		return nil
 	}
-	r.role(rollWarming, "")
+	r.role(api.InstanceWarming, "")
 	return r.await(ctx, func(rec store.Record) bool { return rec.Owner == "" && rec.Token == 0 }, until)
 }
 
@@ -87,7 +88,7 @@ func (r *run) look(ctx context.Context) (store.Record, error) {
 
 // campaign waits for the lease. It ends with errOperator when an operator's hold is seen.
 func (r *run) campaign(ctx context.Context) (*lease.Lease, error) {
-	r.role(rollPassive, "this instance is taking the lease")
+	r.role(api.InstancePassive, "this instance is taking the lease")
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r.setStop(cancel)
@@ -123,14 +124,14 @@ func (r *run) serve(ctx context.Context, l *lease.Lease) error {
 	var t *term
 	var over <-chan error
 	if !end.over {
-		r.role(rollActive, "")
+		r.role(api.InstanceActive, "")
 		t = r.s.promote(l, r.c.opts.Early, func(st *Status) {
 			st.Owner, st.Token, st.Since = l.Holder(), l.Token(), r.clk.Wall()
 		})
 		over = r.work(t)
 		end = r.active(ctx, l, t, over)
 	}
-	r.role(rollPassive, end.reason)
+	r.role(api.InstancePassive, end.reason)
 	r.s.demote(end.reason)
 	if t != nil {
 		if end.worked {
@@ -162,7 +163,7 @@ func (r *run) warmUp(ctx context.Context, l *lease.Lease) ending {
 		return ending{}
 	}
 	reason := fmt.Sprintf("this instance holds the lease, and is active once it has warmed up, which takes %v", r.c.opts.WarmUp)
-	r.role(rollWarming, reason)
+	r.role(api.InstanceWarming, reason)
 	r.s.set(func(st *Status) {
 		st.Initialized, st.Reason, st.Err = true, reason, nil
 		st.Owner, st.Token, st.Since = l.Holder(), l.Token(), r.clk.Wall()

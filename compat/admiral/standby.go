@@ -10,16 +10,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/keyspace"
+	"github.com/leasehold/leasehold/internal/pairs"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
-
-// SkipOwner is the owner of a row by which an operator holds every instance passive; see
-// [Operator.Hold].
-const SkipOwner = "SKIP-LEASE-POD"
 
 // Options of a checker. The zero value is right for a program that asks [State.Guard] before each
 // write.
@@ -106,7 +104,7 @@ const (
 
 // Run implements [StateChecker].
 func (c *Checker) Run(ctx context.Context, s *State) (err error) {
-	r := &run{c: c, s: s, clk: c.opts.Clock, orders: make(chan order), status: rollPassive}
+	r := &run{c: c, s: s, clk: c.opts.Clock, orders: make(chan order), status: api.InstancePassive}
 	r.warm = r.clk.Now().Add(c.opts.WarmUp)
 	s.set(func(st *Status) { st.Lease, st.Pod = c.cfg.LeaseName, c.cfg.PodIdentifier })
 	defer s.demote(reasonStopped)
@@ -121,7 +119,7 @@ func (c *Checker) Run(ctx context.Context, s *State) (err error) {
 	r.m, err = lease.NewManager(r.st, lease.Options{
 		TTL: c.cfg.TTL(), Renew: c.opts.Renew, Name: c.cfg.PodIdentifier, Clock: r.clk,
 		Outlived: true, // what an instance makes active may go on without it
-		Info:     map[string]string{infoPod: c.cfg.PodIdentifier, infoRegion: c.cfg.runsIn()},
+		Info:     map[string]string{pairs.InfoPod: c.cfg.PodIdentifier, pairs.InfoRegion: c.cfg.runsIn()},
 	})
 	if err != nil {
 		return err
@@ -136,12 +134,6 @@ func (c *Checker) Run(ctx context.Context, s *State) (err error) {
 	defer func() { cancel(); <-listening }()
 	return r.loop(ctx)
 }
-
-// What a record's Info says of its holder, besides host and pid.
-const (
-	infoPod    = "pod"
-	infoRegion = "region"
-)
 
 // loop stands by, is active, and stands by again.
 func (r *run) loop(ctx context.Context) error {

@@ -33,9 +33,6 @@ type Status struct {
 	Seq       uint64 // rises with every change
 }
 
-// ErrReadOnly is what every *[ReadOnlyError] matches.
-var ErrReadOnly = errors.New("this instance is read-only")
-
 // ReadOnlyError is the reason why a write was refused. It matches [ErrReadOnly].
 type ReadOnlyError struct {
 	Reason string

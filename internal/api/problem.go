@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/identity"
 	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/shard"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -50,6 +51,16 @@ const (
 	CodeNotPaused       Code = "not_paused"
 	CodePauses          Code = "several_pauses"
 	CodeTooManyPauses   Code = "too_many_pauses"
+	CodeNoPair          Code = "no_pair"
+	CodeNobodyActive    Code = "nobody_active"
+	CodeNoInstance      Code = "no_instance"
+	CodeForeign         Code = "foreign_instance"
+	CodeNotHeldPassive  Code = "not_held_passive"
+	CodeNoTTL           Code = "ttl_unknown"
+	CodeNoSlice         Code = "no_slice"
+	CodeNoWorker        Code = "no_worker"
+	CodeManyWorkers     Code = "several_workers"
+	CodeOtherSpace      Code = "space_mismatch"
 	CodeConflict        Code = "version_conflict"
 	CodeTooLarge        Code = "too_large"
 	CodeTooSlow         Code = "too_slow"
@@ -71,6 +82,11 @@ var (
 	ErrRemoved         = errors.New("the request was taken out of the queue")
 	ErrTooMany         = errors.New("too many requests at a time")
 	ErrNoJournal       = errors.New("the server keeps no journal")
+	ErrNoPair          = errors.New("no instances of leasehold standby share this lease")
+	ErrNobodyActive    = errors.New("nobody is active")
+	ErrNoInstance      = errors.New("no such instance that could take over answers")
+	ErrForeign         = errors.New("the active instance is one of Admiral itself, which takes no orders")
+	ErrNotHeldPassive  = errors.New("no operator holds the instances passive")
 	ErrUnavailable     = errors.New("the server can't answer now")
 )
 
@@ -110,6 +126,16 @@ var kinds = map[Code]struct {
 	CodeNotPaused:       {http.StatusConflict, "the election is not paused, or not by that id", election.ErrNotPaused},
 	CodePauses:          {http.StatusConflict, "several operators have paused the election", election.ErrPauses},
 	CodeTooManyPauses:   {http.StatusConflict, "the election has as many pauses as it may", election.ErrTooMany},
+	CodeNoPair:          {http.StatusNotFound, "no instances of leasehold standby share this lease", ErrNoPair},
+	CodeNobodyActive:    {http.StatusConflict, "nobody is active", ErrNobodyActive},
+	CodeNoInstance:      {http.StatusConflict, "no such instance that could take over answers", ErrNoInstance},
+	CodeForeign:         {http.StatusConflict, "the active instance is one of Admiral itself, which takes no orders", ErrForeign},
+	CodeNotHeldPassive:  {http.StatusConflict, "no operator holds the instances passive", ErrNotHeldPassive},
+	CodeNoTTL:           {http.StatusConflict, "it is not known for how long the instance before the hold may still be active", nil},
+	CodeNoSlice:         {http.StatusNotFound, "there is no such slice in the space", shard.ErrNoSlice},
+	CodeNoWorker:        {http.StatusNotFound, "there is no such worker in the space", shard.ErrNoWorker},
+	CodeManyWorkers:     {http.StatusConflict, "several workers have that name", shard.ErrManyWorkers},
+	CodeOtherSpace:      {http.StatusConflict, "the space is one of names, or of hashes", shard.ErrMismatch},
 	CodeConflict:        {http.StatusPreconditionFailed, "the record was changed by another write", store.ErrConflict},
 	CodeTooLarge:        {http.StatusRequestEntityTooLarge, "the request is too large", store.ErrInvalid},
 	CodeTooSlow:         {http.StatusRequestTimeout, "the rest of the request did not come", nil},
@@ -251,7 +277,8 @@ func codeOf(err error) Code {
 
 // plain are the codes of errors that have no type of their own. What isn't known goes before all
 // that is.
-var plain = []Code{CodeUnknown, CodeNotFound, CodeCorrupt, CodeNoLeader, CodeNotElected, CodeNoCandidate, CodeNotPaused, CodePauses, CodeTooManyPauses}
+var plain = []Code{CodeUnknown, CodeNotFound, CodeCorrupt, CodeNoLeader, CodeNotElected, CodeNoCandidate, CodeNotPaused, CodePauses, CodeTooManyPauses,
+	CodeNoSlice, CodeNoWorker, CodeManyWorkers, CodeOtherSpace}
 
 func (p *Problem) setRecord(rec store.Record) {
 	text, err := driver.Marshal(rec)

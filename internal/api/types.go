@@ -67,6 +67,13 @@ type Span struct {
 	Until time.Time `json:"until,omitzero"`
 	Ended string    `json:"ended,omitempty"` // why it ended, if that is known
 	Note  string    `json:"note,omitempty"`  // who intervened, and why
+	// What the name was: rw, semaphore, election or pool; absent for a lease, or when that isn't
+	// known.
+	NameKind store.Kind `json:"name_kind,omitempty"`
+	// The id of the session that kept the term or the share; absent if none is known.
+	Session string `json:"session,omitempty"`
+	// Where the holder ran, as it said itself; absent if it didn't.
+	Zone string `json:"zone,omitempty"`
 }
 
 // Waiters is the answer to GET /v1/leases/{name}/waiters.
@@ -146,6 +153,9 @@ type Whoami struct {
 	// The name that was asked about; a * behind it stands for all names that begin so.
 	Name string   `json:"name"`
 	May  []string `json:"may"` // the actions that the caller may take, as a policy calls them
+	// For each action, the names that the caller may take it on: a name, or a prefix with a *
+	// behind it. Absent if the server doesn't know them.
+	Names map[string][]string `json:"names,omitempty"`
 }
 
 // Store is the answer to GET /v1/store: what the store behind the server promises.
@@ -160,6 +170,8 @@ type Store struct {
 	// True if the store knows how old a record is.
 	Age       bool   `json:"age"`
 	Guarantee string `json:"guarantee"` // what holds on it, in a sentence
+	// True if the server keeps a journal, so that GET /v1/history answers.
+	Journal bool `json:"journal,omitempty"`
 }
 
 // Event is the data of an event "lease" of GET /v1/watch: a name has changed.

@@ -159,6 +159,9 @@ func StateDir(goos string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if !filepath.IsAbs(home) {
+		return "", fmt.Errorf("the home directory %q is no absolute path", home)
+	}
 	if goos == "darwin" {
 		return filepath.Join(home, "Library", "Application Support", "leasehold"), nil
 	}

@@ -12,8 +12,8 @@ import (
 // reserved begins the keys that Leasehold keeps for itself.
 const reserved = "."
 
-// sessionPrefix begins the keys of session records.
-const sessionPrefix = reserved + "session/"
+// SessionPrefix begins the keys of session records.
+const SessionPrefix = reserved + "session/"
 
 // Reserved reports whether key is one that Leasehold keeps for itself, such as a session's record.
 func Reserved(key string) bool { return strings.HasPrefix(key, reserved) }
@@ -30,13 +30,13 @@ func CheckName(key string) error {
 // before. The nonce is written in lower case: where names of objects are that, as on Kubernetes,
 // each upper-case letter takes four.
 func SessionKey(owner, nonce string) string {
-	return sessionPrefix + owner + "/" + strings.ToLower(nonce)
+	return SessionPrefix + owner + "/" + strings.ToLower(nonce)
 }
 
 // OwnerOf returns the owner id of the manager that opened the session of that key, or "" if it is
 // no session's key.
 func OwnerOf(sessionKey string) string {
-	owner, ok := strings.CutPrefix(sessionKey, sessionPrefix)
+	owner, ok := strings.CutPrefix(sessionKey, SessionPrefix)
 	if i := strings.LastIndex(owner, "/"); ok && i >= 0 {
 		return owner[:i]
 	}

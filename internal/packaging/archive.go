@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -44,6 +45,10 @@ func (r *release) archive(p program, t target, exe string) error {
 		}
 		return errors.Join(r.tar(z, files, nil), z.Close())
 	})
+}
+
+func sortFiles(all []file) {
+	slices.SortFunc(all, func(a, b file) int { return strings.Compare(a.name, b.name) })
 }
 
 // write writes a file into the folder of the release.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 )
 
@@ -28,7 +27,11 @@ func (r *release) build(p program, t target) (string, error) {
 	}
 	flags := fmt.Sprintf("-s -w -X %[1]s.version=%[2]s -X %[1]s.revision=%[3]s -X %[1]s.revisionTime=%[4]s",
 		cli, r.version, r.revision, r.made.Format("2006-01-02T15:04:05Z"))
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", p.tags, "-ldflags", flags, "-o", exe, command)
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-tags", p.tags, "-ldflags", flags}
+	for _, path := range p.plain {
+		args = append(args, "-gcflags="+path+"=-l")
+	}
+	cmd := exec.Command("go", append(args, "-o", exe, command)...)
 	arch, arm := t.arch, ""
 	if t.arch == "armv7" {
 		arch, arm = "arm", "7"
@@ -73,11 +76,7 @@ type texts struct {
 
 // describe has the full program, built for this machine, write its texts.
 func (r *release) describe() error {
-	arch := runtime.GOARCH
-	if arch == "arm" {
-		arch = "armv7"
-	}
-	exe, err := r.build(allPrograms[0], target{runtime.GOOS, arch})
+	exe, err := r.build(allPrograms[0], own())
 	if err != nil {
 		return err
 	}

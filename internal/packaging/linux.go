@@ -1,3 +1,5 @@
+//go:build !bare
+
 package main
 
 import (
@@ -7,8 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/goreleaser/nfpm/v2"
 	_ "github.com/goreleaser/nfpm/v2/deb" // the formats
@@ -17,11 +17,7 @@ import (
 )
 
 //go:embed files
-var own embed.FS
-
-func sortFiles(all []file) {
-	slices.SortFunc(all, func(a, b file) int { return strings.Compare(a.name, b.name) })
-}
+var embedded embed.FS
 
 // lay copies the embedded files to where the libraries find them.
 func (r *release) lay() (string, error) {
@@ -29,7 +25,7 @@ func (r *release) lay() (string, error) {
 	if _, err := os.Stat(dir); err == nil {
 		return filepath.Join(dir, "files"), nil
 	}
-	return filepath.Join(dir, "files"), os.CopyFS(dir, own)
+	return filepath.Join(dir, "files"), os.CopyFS(dir, embedded)
 }
 
 // linuxPackage makes a deb or an rpm. The light program's package takes the place of the full

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,11 +45,23 @@ func (t target) String() string { return t.os + "/" + t.arch }
 type program struct {
 	name string
 	tags string
+	// Import paths, as patterns, of what is compiled without inlining.
+	plain []string
 }
 
 // grpcnotrace takes the traces of gRPC out, which nothing here shows: they bring html/template, and
 // with that the linker keeps every exported method of every type.
-var allPrograms = []program{{"leasehold", "grpcnotrace"}, {"leasehold-lite", "lite,grpcnotrace"}}
+var allPrograms = []program{
+	{"leasehold", "grpcnotrace", nil},
+	{"leasehold-lite", "lite,grpcnotrace", clients},
+}
+
+// clients are libraries that wait for a network or run once. Inlining in them would be 2 % of the
+// light program.
+var clients = []string{
+	"github.com/go-jose/...", "github.com/jackc/...", "github.com/prometheus/...", "github.com/redis/...", "github.com/spf13/...", "go.etcd.io/...",
+	"go.uber.org/...", "go.yaml.in/...", "golang.org/x/text/...", "google.golang.org/...",
+}
 
 var kinds = []string{"archive", "deb", "rpm", "image", "brew"}
 
@@ -62,14 +75,22 @@ func main() {
 func run() error {
 	r := &release{}
 	var targets, programs, only string
+	var here bool
 	flag.StringVar(&r.root, "root", ".", "the checkout")
 	flag.StringVar(&r.into, "into", "", "the folder for what is made; it may exist")
 	flag.StringVar(&r.version, "version", "", "vX.Y.Z")
 	flag.StringVar(&targets, "targets", "", "systems, such as linux/amd64,darwin/arm64; all by default")
 	flag.StringVar(&programs, "programs", "", "leasehold, leasehold-lite; both by default")
 	flag.StringVar(&only, "only", "", strings.Join(kinds, ", ")+"; all by default")
+	flag.BoolVar(&here, "here", false, "the full program alone, for this machine's system")
 	flag.Parse()
 	var err error
+	if here && (targets != "" || programs != "") {
+		return errors.New("--here stands for --targets and --programs: leave them out")
+	}
+	if here {
+		targets, programs = own().String(), allPrograms[0].name
+	}
 	if r.targets, err = choose("targets", targets, allTargets, target.String); err != nil {
 		return err
 	}
@@ -92,6 +113,14 @@ func run() error {
 	}
 	defer func() { _ = os.RemoveAll(r.work) }()
 	return r.make()
+}
+
+// own is the system of this machine.
+func own() target {
+	if runtime.GOARCH == "arm" {
+		return target{runtime.GOOS, "armv7"}
+	}
+	return target{runtime.GOOS, runtime.GOARCH}
 }
 
 // choose reads a list that is part of all.

@@ -20,6 +20,14 @@ type Manager interface {
 // unknown outcome. It doesn't push: wait on the manager's own store.
 func Bounded(m Manager) store.Store { return bounded{m.Store(), m} }
 
+// Pushes reports whether the store pushes, or the one behind a [Bounded] does.
+func Pushes(st store.Store) bool {
+	if b, ok := st.(bounded); ok {
+		st = b.Store
+	}
+	return store.Describe(st).Push
+}
+
 type bounded struct {
 	store.Store
 	m Manager

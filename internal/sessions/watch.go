@@ -30,6 +30,8 @@ type Watch struct {
 	clk  clock.Clock
 	book *sightings.Book // of this process and those before; nil when there is none
 
+	told func(store.Record) // called with each record as it was read or heard of; may be nil
+
 	mu   sync.Mutex // never held over I/O
 	seen map[string]sight
 	room int // for so many
@@ -51,6 +53,10 @@ func NewWatch(m Manager, book *sightings.Book) *Watch {
 // Remember has room for what was seen of n sessions, at least. It is called before any other
 // method.
 func (w *Watch) Remember(n int) { w.room = max(w.room, n) }
+
+// Tell has f called with each record of a session that is read or heard of, as it is: for what it
+// carries, and how it ended. f must not block. Tell is called before any other method.
+func (w *Watch) Tell(f func(store.Record)) { w.told = f }
 
 // Over looks at sessions, by their keys, and returns those that are over. One that has not been
 // renewed for its TTL is closed first: from then on its process can't rely on it, nor revive it.
@@ -195,6 +201,9 @@ func (w *Watch) look(ctx context.Context, key string) (due clock.Instant, over b
 // note takes down what a read, which has just come back, showed of a session: that it is over, or
 // from when it counts as abandoned unless it changes.
 func (w *Watch) note(key string, rec store.Record) (due clock.Instant, over bool) {
+	if w.told != nil {
+		w.told(rec)
+	}
 	if rec.Owner == "" {
 		w.end(key)
 		return 0, true

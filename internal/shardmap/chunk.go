@@ -34,6 +34,8 @@ type Slice struct {
 	Ready    bool   // Next has prepared
 	Ask      Ask
 	At       uint64 // where the upper part of a split begins
+	Deaths   int    // how many owners in a row ended soon after the slice had come to them
+	Until    int64  // of a quarantine, in seconds of the Unix epoch; 0 when there is none
 }
 
 // ID returns what tells the slice of a map from the others: its name, or its range.
@@ -41,7 +43,19 @@ func (s Slice) ID() string {
 	if s.Name != "" {
 		return s.Name
 	}
-	return fmt.Sprintf("%016x-%016x", s.From, s.To)
+	var b [33]byte
+	hexadecimal(b[:16], s.From)
+	b[16] = '-'
+	hexadecimal(b[17:], s.To)
+	return string(b[:])
+}
+
+// hexadecimal writes n into 16 digits.
+func hexadecimal(b []byte, n uint64) {
+	for i := len(b) - 1; i >= 0; i-- {
+		b[i] = "0123456789abcdef"[n&15]
+		n >>= 4
+	}
 }
 
 // Chunk is a part of the map that is written at once.
@@ -50,7 +64,9 @@ type Chunk struct {
 	Index  int
 	Token  fence.Token // the highest of any slice that was ever in it
 	Slices []Slice     // by From, or by Name
+	Past   []Past      // the last changes, the newest last
 	rec    store.Record
+	noted  *Chunk // that has added to Past
 }
 
 // Version returns the version of the record that the chunk was read from.
@@ -63,6 +79,7 @@ type chunkJSON struct {
 	Format   int         `json:"v"`
 	Sessions []string    `json:"s,omitempty"`
 	Slices   []sliceJSON `json:"e,omitempty"`
+	Past     []pastJSON  `json:"h,omitempty"`
 }
 
 type sliceJSON struct {
@@ -74,6 +91,9 @@ type sliceJSON struct {
 	Ready bool        `json:"r,omitempty"`
 	Ask   Ask         `json:"a,omitempty"`
 	At    uint64      `json:"x,omitempty"`
+
+	Deaths int   `json:"d,omitempty"`
+	Until  int64 `json:"q,omitempty"`
 }
 
 // ParseChunk reads the record of a chunk. One that isn't stored is as a chunk is at first. The
@@ -106,8 +126,10 @@ func ParseChunk(s Space, index int, rec store.Record) (*Chunk, error) {
 		}
 		c.Slices[i] = Slice{
 			Name: e.Name, From: e.From, Owner: session(e.Owner), Token: e.Token, Next: session(e.Next), Ready: e.Ready, Ask: e.Ask, At: e.At,
+			Deaths: e.Deaths, Until: e.Until,
 		}
 	}
+	c.parsePast(j.Past, session)
 	return c, c.close()
 }
 
@@ -172,13 +194,19 @@ func (c *Chunk) Record(nonce string) (store.Record, error) {
 		return n
 	}
 	for i, s := range c.Slices {
-		e := sliceJSON{Name: s.Name, Owner: number(s.Owner), Token: s.Token, Next: number(s.Next), Ready: s.Ready, Ask: s.Ask, At: s.At}
+		e := sliceJSON{Name: s.Name, Owner: number(s.Owner), Token: s.Token, Next: number(s.Next), Ready: s.Ready, Ask: s.Ask, At: s.At, Deaths: s.Deaths, Until: s.Until}
 		if c.Space.Hashed {
 			e.From = s.From
 		}
 		j.Slices[i] = e
 	}
+	named := j.Sessions
+	j.Past = c.writePast(number)
 	data, err := json.Marshal(j)
+	if err == nil && len(data) > maxData { // the map goes before what it was
+		j.Past, j.Sessions = nil, named
+		data, err = json.Marshal(j)
+	}
 	if err != nil {
 		return store.Record{}, err
 	}

@@ -47,7 +47,12 @@ func (c *Chunk) Give(i int, me, to string, closed func(string) bool, wall time.T
 	if err != nil {
 		return err
 	}
-	s.Owner, s.Token, s.Next, s.Ready = to, token, "", false
+	if s.Owner == me && me != "" {
+		s.Deaths = 0 // the owner lives
+	}
+	before, why := s.Owner, whyOf(*s, me, to)
+	s.Owner, s.Token, s.Next, s.Ready, s.Until = to, token, "", false, 0
+	c.note(*s, before, why)
 	return nil
 }
 
@@ -109,10 +114,12 @@ func (c *Chunk) split(i int, s Slice, wall time.Time) error {
 	if err != nil {
 		return err
 	}
-	a := Slice{From: s.From, To: s.At - 1, Owner: s.Owner, Token: lower, Next: s.Next}
-	b := Slice{From: s.At, To: s.To, Owner: s.Owner, Token: upper, Next: s.Next}
+	a := Slice{From: s.From, To: s.At - 1, Owner: s.Owner, Token: lower, Next: s.Next, Deaths: s.Deaths, Until: s.Until}
+	b := Slice{From: s.At, To: s.To, Owner: s.Owner, Token: upper, Next: s.Next, Deaths: s.Deaths, Until: s.Until}
 	c.Slices = slices.Insert(c.Slices, i+1, b)
 	c.Slices[i] = a
+	c.note(a, s.Owner, WhySplit)
+	c.note(b, s.Owner, WhySplit)
 	return nil
 }
 
@@ -131,6 +138,8 @@ func (c *Chunk) merge(i int, me string, closed func(string) bool, wall time.Time
 		return err
 	}
 	s.To, s.Token, s.Ask, s.At = next.To, token, AskNothing, 0
+	s.Deaths, s.Until = max(s.Deaths, next.Deaths), max(s.Until, next.Until)
+	c.note(*s, next.Owner, WhyMerged)
 	c.Slices = slices.Delete(c.Slices, i+1, i+2)
 	return nil
 }

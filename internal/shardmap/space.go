@@ -88,6 +88,9 @@ func (s Space) MemberKey(session string) string {
 // BellKey returns the key of the record that changes when a member comes or leaves.
 func (s Space) BellKey() string { return Prefix + s.Name + "/bell" }
 
+// NewsKey returns the key of the record that says which chunks have changed lately.
+func (s Space) NewsKey() string { return Prefix + s.Name + "/news" }
+
 // CheckpointKey returns the key of the record of a slice's checkpoint.
 func (s Space) CheckpointKey(name string) string { return Prefix + s.Name + "/p/" + name }
 
@@ -127,6 +130,9 @@ func Hash(key string) uint64 {
 func CheckSpace(name string) error {
 	if name == "" || len(name) > MaxSpace || !printable(name) || strings.Contains(name, "/") {
 		return fmt.Errorf("space %.70q: want 1 to %d bytes of printable UTF-8 without a slash", name, MaxSpace)
+	}
+	if strings.HasPrefix(name, ".") { // its slices would have names that are Leasehold's own
+		return fmt.Errorf("space %q: want a name that does not begin with a dot: those are Leasehold's own", name)
 	}
 	return nil
 }

@@ -1,5 +1,6 @@
-// Package web is the page of the lock server: a board of all names, live, and each name's present,
-// past and queue.
+// Package web is the page of the lock server: an overview, views of names, holders, sessions,
+// elections, locks and pools, live, and each name's present, past and queue. ui/views.js says how a
+// view is added.
 //
 // It is plain HTML, CSS and JavaScript modules, embedded, with nothing from elsewhere. The page is
 // the same for everybody and needs no permission; what it shows comes from the server's API, as the
@@ -10,8 +11,8 @@
 //
 // How much of a lease is left is the server's word, expires_in, and counted on from there by the
 // browser's monotonic clock: the time of day of the two is never compared. A state is judged as of
-// the server's last look at its store, and none is shown when that was more than 10 s ago, or the
-// store didn't answer: then there is only what was, greyed, and how old it is.
+// the server's last look at its store. When that was more than 10 s ago, or the store didn't
+// answer, the last known states are dimmed, and say that they were.
 package web
 
 import (
@@ -19,9 +20,13 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -65,12 +70,35 @@ func load() (all map[string][]byte, digest string) {
 		_, _ = sum.Write(append([]byte(e.Name()+"\x00"), text...)) // a hash takes everything
 	}
 	digest = hex.EncodeToString(sum.Sum(nil))[:16]
-	at := map[string][]byte{"/": bytes.ReplaceAll(all["index.html"], []byte(folder+"-/"), []byte(folder+digest+"/"))}
+	index := bytes.Replace(all["index.html"], []byte("<script "), append(preloads(all), "<script "...), 1)
+	at := map[string][]byte{"/": bytes.ReplaceAll(index, []byte(folder+"-/"), []byte(folder+digest+"/"))}
 	delete(all, "index.html")
 	for name, text := range all {
 		at[folder+digest+"/"+name] = text
 	}
 	return at, digest
+}
+
+// static finds the modules that a module needs before it can run.
+var static = regexp.MustCompile(`(?m)^import [^'(]*'\./([^']+)';`)
+
+// preloads has a browser fetch at once the modules that the first rows need: else it learns of
+// one's imports when that one has come. The others are imported later.
+func preloads(all map[string][]byte) (text []byte) {
+	need := map[string]bool{"app.js": true}
+	for todo := []string{"app.js"}; len(todo) > 0; todo = todo[1:] {
+		for _, m := range static.FindAllSubmatch(all[todo[0]], -1) {
+			if name := string(m[1]); !need[name] {
+				need[name] = true
+				todo = append(todo, name)
+			}
+		}
+	}
+	delete(need, "app.js") // which the page itself names
+	for _, name := range slices.Sorted(maps.Keys(need)) {
+		text = fmt.Appendf(text, "<link rel=\"modulepreload\" href=\"%s-/%s\">\n", folder, name)
+	}
+	return text
 }
 
 // Serves reports whether a request is for the page or a part of it: GET / of a client that takes

@@ -59,7 +59,7 @@ func TestParts(t *testing.T) {
 			t.Errorf("%s: %d %v", link[1], w.Code, w.Header())
 		}
 	}
-	imports := regexp.MustCompile(`(?:from|import) '([^']*)'`)
+	imports := regexp.MustCompile(`(?:from |import |import\()'([^']*)'`)
 	for path, text := range parts {
 		for _, m := range imports.FindAllStringSubmatch(string(text), -1) {
 			name, ok := strings.CutPrefix(m[1], "./")
@@ -98,5 +98,32 @@ func TestHeaders(t *testing.T) {
 	}
 	if w := get(t, http.MethodPost, folder+digest+"/app.js"); w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("POST: %d", w.Code)
+	}
+}
+
+// What the first rows need is fetched at once, all of it and nothing else: views that are opened later are imported then.
+func TestPreloads(t *testing.T) {
+	text := get(t, http.MethodGet, "/").Body.String()
+	preloaded := map[string]bool{}
+	for _, m := range regexp.MustCompile(`rel="modulepreload" href="`+folder+digest+`/([^"]*)"`).FindAllStringSubmatch(text, -1) {
+		preloaded[m[1]] = true
+	}
+	for _, name := range []string{"model.js", "names.js", "grid.js", "home.js"} {
+		if !preloaded[name] {
+			t.Errorf("%s is not preloaded", name)
+		}
+	}
+	for _, name := range []string{"app.js", "detail.js", "timeline.js", "lists.js", "shards.js", "pair.js", "operations.js"} {
+		if preloaded[name] {
+			t.Errorf("%s is preloaded: the first rows would wait for it", name)
+		}
+	}
+	from := regexp.MustCompile(`(?s)\nimport [^'()]*'\./([^']*)'`)
+	for name := range preloaded {
+		for _, m := range from.FindAllSubmatch(append([]byte("\n"), parts[folder+digest+"/"+name]...), -1) {
+			if !preloaded[string(m[1])] {
+				t.Errorf("%s imports %s, which is not preloaded", name, m[1])
+			}
+		}
 	}
 }

@@ -7,24 +7,14 @@
 //	st, err := etcd.New(client, etcd.Options{})
 //
 // A record is one key: the prefix and the record's key as it is, with a value in JSON. So etcdctl
-// get --prefix leasehold/ shows what is held.
+// get --prefix leasehold/ shows what is held. docs/how-stores-work.md describes transactions and
+// watches.
 //
 // # What it relies on
 //
 //   - etcd's default, linearizable reads, and transactions through Raft: what is acknowledged is on
 //     the disks of a majority.
 //   - Revisions that only rise. They are the versions of records.
-//
-// # Compare-and-swap
-//
-// Each write is one transaction. If the key's mod revision is that of the record's version (0 for a
-// key that isn't stored), it puts or deletes, else it gets. So a conflict brings the current record
-// in the same round trip. Acquire, renew and release of a lease take one round trip each.
-//
-// Writes that callers of one handle ask for while others run go together, at most 100 in one
-// transaction. The transaction is sent when the running ones are answered, or a millisecond later.
-// That is one request, and one entry of the Raft log, instead of many. If one of the writes is in
-// conflict, nothing is written, and the others are sent again without it.
 //
 // # Outcomes
 //
@@ -33,25 +23,13 @@
 //
 // "database space exceeded" is unknown, because the member that finds the database full applies
 // that write. Unavailable is unknown, because a request that timed out or lost its leader may be
-// committed later. The client repeats a write by itself when a member, or a proxy before it, says
-// that the request was cancelled. The store notices, and calls the outcome unknown where the second
-// copy met the first.
+// committed later.
 //
-// # Waiting
+// # Cost
 //
-// There is one watch for each key that is waited for, whatever the number of Waits for it, and all
-// share one stream. A watch always begins at the present. Then the record is read, so nothing
-// between the two is lost. (etcd's own concurrency package watches from the revision of a read.
-// That is in the past as soon as anything was written, and etcd reports nothing to such a watch
-// before its next round, up to 100 ms later.) The new record comes with the event.
-//
-// After a lost connection the client resumes the watch where it was. If that revision was compacted
-// meanwhile, or the member lost its leader, the watch restarts and the waiters read again.
-//
-// A watch stays for 10 s after its last Wait, 1,024 of them at most. A Wait makes no request if it
-// begins with the version that an unbroken watch reported last, or with one that was read since the
-// watch began. No Wait returns an older record than the store has shown to any caller: where the
-// watch is late, the record is read.
+// Acquire, renew and release of a lease take one round trip each, and so does a conflict. Writes
+// that callers of one handle ask for while others run share a transaction. A Wait makes no request
+// while an unbroken watch reports the key.
 //
 // # Following a holder
 //
@@ -65,14 +43,6 @@
 // is 20 s). With another client, waiters look at the session every TTL/3. In both cases a waiter
 // reads before it takes a name from a holder that seems dead. So a watch that is late, or dead,
 // delays a takeover and never makes two holders.
-//
-// 20 candidates that wait beside a leader, at a TTL of 15 s (go test ./internal/proof/engines -run
-// TestFollowingOnEtcd -v):
-//
-//	                          requests a minute   events of watches
-//	they follow               348                 570
-//	they read                 1,632               0
-//	version before, reading   2,400               0
 //
 // # Age
 //

@@ -30,6 +30,7 @@ var advice = [...]struct{ says, do string }{
 	{"connection reset", "the server can't be reached: is etcd up, and are host and port right?"},
 	{"no route to host", "the network doesn't lead there: are host and port right?"},
 	{"i/o timeout", "the server can't be reached: are host and port right, and does a firewall let them through?"},
+	{"waiting for connections to become ready", "no answer: is etcd up, and does the network let this machine reach it?"},
 	{"connection error", "the server can't be reached: is etcd up, and are host and port right?"},
 }
 

@@ -3,6 +3,8 @@
 //
 //	st, err := file.Open(ctx, "/var/lib/myprogram/leases.db", file.Options{})
 //
+// docs/how-stores-work.md describes the files, and how processes take turns and wake each other.
+//
 // # What it relies on
 //
 //   - A local file system whose flock excludes and whose fsync reaches the disk. Open tries the
@@ -10,46 +12,22 @@
 //   - SQLite, with its write-ahead log and synchronous=FULL. A write is acknowledged, and seen by
 //     others, when the log has been synced.
 //
-// # Compare-and-swap
-//
-// Each write is an UPDATE, INSERT or DELETE whose condition is the version, inside BEGIN IMMEDIATE.
-// That alone makes it safe. The rest is for speed, and so that no process starves, as some do in
-// SQLite's own waiting:
-//
-//	callers ──► queue of renewals     ──► gate ─┐
-//	        └─► queue of acquisitions ──► gate ─┴─► lock of the file ──► one transaction with all that is queued
-//
-// The writes of a process share transactions. Processes take turns. At the gate of each queue they
-// stand in line in the order of their arrival (Linux; elsewhere roughly). Only the first of each
-// line waits for the lock of the file, and a process that was alone until then. So a renewal waits
-// for a batch or two of acquisitions at most, whatever is queued there. A version begins with the
-// token of its record, which identifies a write as a renewal or release before anything is read.
+// # Outcomes
 //
 // A write whose context ends while it is queued is not done. A write whose commit fails is not done
 // if the disk was full or read-only. Otherwise it has an unknown outcome: the log may have it when
 // it is read after a crash.
 //
-// # Waiting
-//
-// A writer wakes the waiters of its own process directly, and those of other processes through
-// FIFOs in the folder path.wake: see bell. A waiting process doesn't poll. It makes only one cheap
-// look every 5 to 10 s, in case a writer was killed between its commit and the wake-up. Where there
-// are no FIFOs (Windows), or the folder can't be made, waiters look every 10 to 250 ms.
-//
 // # Which processes live
 //
-// Each process that has the file open holds a lock on one byte of path.lock, drawn at random out of
-// 2^60. A row names the byte of the process in which its holder lives (see [Store.PutOwn]), and the
-// byte of the process that wrote it. The kernel drops the lock when the process has ended, and no
-// process ever locks that byte again. So a free byte proves that the holder is gone, and its
-// record's Age is [store.AgeGone]. A waiter for that ([Store.WaitHolder]) learns of it at once,
-// through a FIFO that ends with the process.
+// On Linux, the kernel's locks prove that the process of a holder has ended ([Store.PutOwn]). Then
+// the record's Age is [store.AgeGone], and a waiter for that ([Store.WaitHolder]) learns of it at
+// once.
 //
 //   - The proof follows the holder, whichever process wrote the row last: an operator's break, a
 //     server's grant, a sweep. It is bound to owner and token. After a release, a hand-over or a
 //     claim, a row has a proof of its own, or none.
-//   - The proof belongs to the inode. It holds between containers with boot ids, mounts, processes
-//     and clocks of their own. A boot id decides nothing.
+//   - It holds between containers with boot ids, mounts, processes and clocks of their own.
 //   - The proof lasts to the end of the process, beyond Close, because the holder may still rely on
 //     its term. A stopped process lives; its name is taken after its TTL, as ever. Children don't
 //     inherit the proof, except those that get [Store.Proof].
@@ -64,23 +42,8 @@
 //	has ended                                 the smaller of the differences of that clock and of the wall clock
 //	anything else                             0
 //
-// The writer reads the time under the lock, after the write was asked for, so an age never counts
-// from before that. After a reboot the first clock shows less than has passed. Between machines,
-// the wall clock is off by the difference of their clocks at most. So a wall clock that was set
-// back delays processes that look once. One that was set forward makes no process early.
-//
-// # Files
-//
-//	path              the database: one table, records, with JSON bodies to read with any SQLite shell
-//	path-wal path-shm its log and the index of that: part of the data
-//	path.lock         empty; its flock orders the writers, locks on its bytes say who lives and who writes
-//	path.wake/        gates and FIFOs: may be removed at any time
-//
-// All are of mode 0600 or 0700, less the umask. Those of a [Group] have its mode, whatever the
-// umask of the member who makes them: they take it from their folder, which is setgid, and SQLite
-// takes that of its log from the database. The schema has a number (PRAGMA user_version), and Open
-// refuses a file of a newer one. Copy the database with SQLite's own means (.backup, VACUUM INTO),
-// not with cp while it is in use.
+// A wall clock that was set back delays processes that look once. One that was set forward makes no
+// process early.
 //
 // # What it can't guarantee
 //

@@ -3,6 +3,7 @@ package file
 import (
 	"database/sql/driver"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,6 +63,9 @@ func (c *conn) rows(read reading, query string, args ...any) (found []row, err e
 	err = c.query(func(values []driver.Value) error {
 		r, err := scan(values)
 		r.read = read
+		if len(found) == 1 {
+			found = slices.Grow(found, page)
+		}
 		found = append(found, r)
 		return err
 	}, query, args...)

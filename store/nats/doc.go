@@ -8,6 +8,7 @@
 // A record is one key of the bucket, with a value in JSON, so nats kv get leases billing shows who
 // holds billing. A bucket's keys have letters, digits, - _ / only; any other byte of a record's key
 // is written as = and two hex digits: "a b.c" is a=20b=2Ec. The bucket should have no other use.
+// docs/how-stores-work.md describes messages and consumers.
 //
 // # The bucket
 //
@@ -33,13 +34,7 @@
 // servers of version 2.11 or later; on older ones guards fail. It leaves one message without data
 // in the bucket.
 //
-// # Compare-and-swap
-//
-// Each write is one message with the expected last sequence of its subject. A refusal doesn't bring
-// the current record, so a conflict takes a second round trip. Acquire, renew and release of a
-// lease take one each. A name that is met for the first time is read first, which makes two. A
-// deletion leaves a message without data, some 100 bytes. The next creation of that key takes three
-// round trips.
+// # Outcomes
 //
 //	not done    what JetStream refused before it stored anything; what was never sent
 //	unknown     everything else, a missing answer above all
@@ -47,15 +42,12 @@
 // The store sends nothing while the connection is down, because the client would keep that and send
 // it later. A request is given up after 5 s.
 //
-// # Waiting
+// # Cost
 //
-// A consumer delivers the changes with the new records. There is one for each of the first 32 keys
-// that a store waits for, and one of the whole bucket for all others. It begins with what comes
-// next. Then the record is read, so nothing between the two is lost.
-//
-// A new connection restarts all consumers. A consumer whose server fails while the connection
-// stands is missed after two heartbeats, 10 s. With replicas, a Wait has the leader confirm the
-// change, because a replica may report it before the leader shows it.
+// Acquire, renew and release of a lease take one round trip each. A name that is met for the first
+// time is read first, which makes two. A conflict takes two. The first creation of a key after its
+// deletion takes three. A store that waits has one consumer for each of the first 32 keys, and one
+// of the whole bucket for all others.
 //
 // # Age
 //

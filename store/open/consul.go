@@ -29,14 +29,15 @@ const (
 	paramPartition  = "partition"
 )
 
-var consulScheme = Scheme{
+var _ = register(Scheme{
 	Name: "consul", Form: "consul://HOST[:PORT][/PREFIX]", Doc: "Consul's key-value store",
 	parse: func(rest string) (string, error) {
 		_, err := parseConsul(rest)
 		return rest, err
 	},
 	open: openConsul,
-}
+	port: "8500", large: "Consul",
+})
 
 // consulURL is what a Consul URL says.
 type consulURL struct{ server }

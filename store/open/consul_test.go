@@ -167,3 +167,25 @@ func openURL(t testing.TB, url string) store.Store {
 	}
 	return st
 }
+
+func init() {
+	certified["consul"] = certificatesOf{start: servers.Consul, form: "consul://%s?cacert=%s&cert=%s&key=%s", clear: withoutConsul}
+}
+
+// TestFinding_L5_TokensOfConsul: the token that the file had is deleted.
+func TestFinding_L5_TokensOfConsul(t *testing.T) {
+	const manager = "8e1a2f5c-6c1f-4c53-9d2e-0123456789ab"
+	withoutConsul(t)
+	srv := servers.Consul(t, servers.Password(manager))
+	admin := asAdmin{t, http.DefaultClient, "X-Consul-Token", manager}
+	defer http.DefaultClient.CloseIdleConnections()
+	type token struct{ AccessorID, SecretID string }
+	var before, after token
+	for _, made := range []*token{&before, &after} {
+		admin.must("PUT", srv.URL+"/v1/acl/token", map[string]any{"Policies": []any{map[string]any{"Name": "global-management"}}}, made)
+	}
+	file := secretIn(t, before.SecretID)
+	rotation{url: "consul://" + srv.Addr + "?token_file=" + file, files: map[string]string{file: after.SecretID}, revoke: func() {
+		admin.must("DELETE", srv.URL+"/v1/acl/token/"+before.AccessorID, nil, nil)
+	}}.under(t)
+}

@@ -38,14 +38,15 @@ const (
 
 var dynamoDBParams = []string{paramRegion, paramEndpoint, paramHomeRegion, paramProfile, paramServerClock, paramPoll, paramUnchecked}
 
-var dynamoDBScheme = Scheme{
+var dynamoDBScheme = register(Scheme{
 	Name: "dynamodb", Form: "dynamodb://TABLE", Doc: "a table of AWS DynamoDB",
 	parse: func(rest string) (string, error) {
 		_, err := parseDynamoDB(rest)
 		return rest, err
 	},
-	open: openDynamoDB,
-}
+	open:  openDynamoDB,
+	large: "DynamoDB", alike: []string{"dynamo", "ddb"},
+})
 
 // dynamoDBURL is what a table's URL says.
 type dynamoDBURL struct {

@@ -1,12 +1,20 @@
 package open
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/store/dynamodb"
 )
 
 func TestParseDynamoDB(t *testing.T) {
@@ -87,4 +95,52 @@ func TestNoCredentials(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "AWS credentials") {
 		t.Errorf("%v", err)
 	}
+}
+
+// TestFinding_L5_CredentialsOfAWS has an end in front of DynamoDB Local, which takes all, that refuses what AWS has no more.
+func TestFinding_L5_CredentialsOfAWS(t *testing.T) {
+	srv := servers.DynamoDB(t)
+	target, err := url.Parse(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	valid := "AKIABEFORE"
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := regexp.MustCompile(`Credential=(\w+)/`).FindStringSubmatch(r.Header.Get("Authorization"))
+		mu.Lock()
+		good := key != nil && key[1] == valid
+		mu.Unlock()
+		if good {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"__type":"com.amazon.coral.service#UnrecognizedClientException","message":"The security token included in the request is invalid."}`)
+	}))
+	t.Cleanup(front.Close)
+	setAWS(t, map[string]string{"AWS_REGION": "eu-west-1"})
+	const credentials = "[default]\naws_access_key_id = AKIA%[1]s\naws_secret_access_key = secret%[1]s\n"
+	file := secretIn(t, fmt.Sprintf(credentials, "BEFORE"))
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", file)
+	text := "dynamodb://leases?endpoint=" + front.URL
+	u, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := u.DynamoDB(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Close()
+	if _, err := dynamodb.Create(t.Context(), table.Client, "leases"); err != nil {
+		t.Fatal(err)
+	}
+	rotation{url: text, files: map[string]string{file: fmt.Sprintf(credentials, "AFTER")}, revoke: func() {
+		mu.Lock()
+		defer mu.Unlock()
+		valid = "AKIAAFTER"
+	}}.under(t)
 }

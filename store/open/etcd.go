@@ -23,14 +23,15 @@ import (
 	"github.com/leasehold/leasehold/store/etcd"
 )
 
-var etcdScheme = Scheme{
+var _ = register(Scheme{
 	Name: "etcd", Form: "etcd://HOST[:PORT][,HOST[:PORT]…][/PREFIX]", Doc: "etcd",
 	parse: func(rest string) (string, error) {
 		_, err := parseServerOrNone(rest, etcdPort, paramPasswordFile)
 		return rest, err
 	},
 	open: openEtcd,
-}
+	port: etcdPort, alike: []string{"etcd3"},
+})
 
 const etcdPort = "2379"
 

@@ -3,6 +3,7 @@ package open
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -171,4 +172,62 @@ func TestEtcdUsers(t *testing.T) {
 	t.Setenv("ETCDCTL_USER", "bob:b")
 	tryURL(t, "etcd://ada@"+srv.Addr)
 	refuseURL(t, "etcd://ada:wrong@"+srv.Addr, "user name or the password is wrong")
+}
+
+// A server that takes connections and never answers, as one that is stopped does, is named with what to look at.
+func TestEtcdThatIsStopped(t *testing.T) {
+	for _, name := range []string{"ETCDCTL_USER", "ETCDCTL_PASSWORD", "ETCDCTL_CACERT", "ETCDCTL_CERT", "ETCDCTL_KEY"} {
+		t.Setenv(name, "")
+	}
+	var lc net.ListenConfig
+	silent, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0") // nobody accepts: the system does
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	u, err := Parse("etcd://" + silent.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	st, err := u.Open(ctx, Options{})
+	if err == nil {
+		defer func() { _ = st.Close() }()
+		_, err = st.Get(ctx, "k")
+	}
+	if err == nil || !strings.Contains(err.Error(), "is etcd up, and does the network let this machine reach it?") {
+		t.Errorf("%v", err)
+	}
+}
+
+func init() {
+	certified["etcd"] = certificatesOf{start: servers.Etcd, form: "etcd://%s?cacert=%s&cert=%s&key=%s", clear: func(t *testing.T) { noEnv(t, etcdEnv...) }}
+}
+
+// TestFinding_L5_PasswordsOfEtcd: a change of the password revokes the tokens that the server gave for the one before.
+func TestFinding_L5_PasswordsOfEtcd(t *testing.T) {
+	noEnv(t, etcdEnv...)
+	srv := servers.Etcd(t)
+	plain, err := clientv3.New(clientv3.Config{Endpoints: []string{srv.Addr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	ctx, do := t.Context(), must(t)
+	do(plain.UserAdd(ctx, "root", "r"))
+	do(plain.RoleAdd(ctx, "root"))
+	do(plain.UserGrantRole(ctx, "root", "root"))
+	do(plain.UserAdd(ctx, "ada", "before"))
+	do(plain.UserGrantRole(ctx, "ada", "root"))
+	do(plain.AuthEnable(ctx))
+	root, err := clientv3.New(clientv3.Config{Endpoints: []string{srv.Addr}, Username: "root", Password: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	file := secretIn(t, "before")
+	rotation{url: "etcd://ada@" + srv.Addr + "?password_file=" + file, files: map[string]string{file: "after"}, revoke: func() {
+		do(root.UserChangePassword(ctx, "ada", "after"))
+	}}.under(t)
 }

@@ -16,28 +16,29 @@ import (
 // envServerToken has the token for a lock server, if the URL doesn't say.
 const envServerToken = "LEASEHOLD_SERVER_TOKEN"
 
-var httpScheme = Scheme{
-	Name: "http", Form: "http://HOST[:7070][/PATH]", Doc: "a lock server: leasehold serve",
-	parse: func(rest string) (string, error) {
-		_, err := parseHTTP(rest)
-		return rest, err
-	},
-	open: func(ctx context.Context, rest string, opts Options) (store.Store, error) {
-		return openHTTP(ctx, "http", rest, opts)
-	},
-}
+// httpPort is where a lock server listens by default.
+const httpPort = "7070"
 
-var httpsScheme = Scheme{
-	Name: "https", Form: "https://HOST[:7070][/PATH]", Doc: "a lock server, with TLS",
-	parse: httpScheme.parse,
-	open: func(ctx context.Context, rest string, opts Options) (store.Store, error) {
-		return openHTTP(ctx, "https", rest, opts)
-	},
+// lockServers are the schemes of a lock server, which is no engine.
+func lockServers() []Scheme {
+	scheme := func(name, doc, port string) Scheme {
+		return Scheme{
+			Name: name, Form: name + "://HOST[:7070][/PATH]", Doc: doc, port: port,
+			parse: func(rest string) (string, error) {
+				_, err := parseHTTP(rest)
+				return rest, err
+			},
+			open: func(ctx context.Context, rest string, opts Options) (store.Store, error) {
+				return openHTTP(ctx, name, rest, opts)
+			},
+		}
+	}
+	return []Scheme{scheme("http", "a lock server: leasehold serve", httpPort), scheme("https", "a lock server, with TLS", "")}
 }
 
 // parseHTTP reads the URL of a lock server.
 func parseHTTP(rest string) (server, error) {
-	s, err := parseServer(rest, "7070", paramToken, paramTokenFile)
+	s, err := parseServer(rest, httpPort, paramToken, paramTokenFile)
 	switch {
 	case err != nil:
 		return s, err

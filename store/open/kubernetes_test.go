@@ -2,6 +2,8 @@ package open
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -159,4 +161,39 @@ func changed(t *testing.T, srv *servers.Server, field string, value any) string 
 		t.Fatal(err)
 	}
 	return file
+}
+
+// TestFinding_L5_TokensOfKubernetes: the account of the token that the file had is deleted. It is row N3's first point as well: the file is
+// read again at the first 401, not a minute after it was last read.
+func TestFinding_L5_TokensOfKubernetes(t *testing.T) {
+	srv := servers.Kubernetes(t)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: srv.TLSConfig()}}
+	defer client.CloseIdleConnections()
+	admin := asAdmin{t, client, "Authorization", "Bearer " + srv.Extra["token"]}
+	type object map[string]any
+	rbac := srv.URL + "/apis/rbac.authorization.k8s.io/v1/"
+	admin.must("POST", rbac+"clusterrolebindings", object{
+		"metadata": object{"name": "holders"}, "roleRef": object{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+		"subjects": []object{{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:serviceaccounts:default"}},
+	}, nil)
+	accounts := srv.URL + "/api/v1/namespaces/default/serviceaccounts"
+	token := func(name string) string {
+		admin.must("POST", accounts, object{"metadata": object{"name": name}}, nil)
+		var made struct{ Status struct{ Token string } }
+		admin.must("POST", accounts+"/"+name+"/token", object{"spec": object{"expirationSeconds": 3600}}, &made)
+		return made.Status.Token
+	}
+	before, after := token("before"), token("after")
+	file := secretIn(t, before)
+	config := secretIn(t, fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+		"clusters": [{"name": "c", "cluster": {"server": %q, "certificate-authority": %q}}],
+		"users": [{"name": "u", "user": {"tokenFile": %q}}],
+		"contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "default"}}]}`, srv.URL, srv.Extra["ca"], file))
+	rotation{url: "k8s://default?kubeconfig=" + config, files: map[string]string{file: after}, revoke: func() {
+		admin.must("DELETE", accounts+"/before", nil, nil)
+		holder := asAdmin{t, client, "Authorization", "Bearer " + before}
+		for holder.try("GET", accounts, nil, nil) != http.StatusUnauthorized { // the server remembers for some seconds
+			time.Sleep(50 * time.Millisecond)
+		}
+	}}.under(t)
 }

@@ -6,21 +6,33 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 )
 
-// ports are those at which servers listen by default, and their schemes.
-var ports = map[string]string{"2379": "etcd", "8500": "consul", "2181": "zk", "6379": "redis", "5432": postgresName, "4222": "nats", "7070": "http"}
-
-// ofPort returns the scheme of what listens at a port by default.
-func ofPort(port string) string {
-	if scheme := ports[port]; scheme != "" {
-		return scheme
+// like returns what a URL of the scheme looks like that people mean by a name; "" if there is none.
+func like(name string) string {
+	for _, s := range Schemes() {
+		if slices.Contains(s.alike, strings.ToLower(name)) {
+			return s.Form
+		}
 	}
-	return "SCHEME"
+	return ""
 }
+
+// ofPort returns the scheme of what listens at a port by default, "SCHEME" if that isn't known.
+func ofPort(port string) string {
+	for _, s := range Schemes() {
+		if s.port == port {
+			return s.Name
+		}
+	}
+	return unknownScheme
+}
+
+const unknownScheme = "SCHEME"
 
 func isPort(text string) bool {
 	n, err := strconv.Atoi(text)
@@ -71,11 +83,14 @@ func misspelt(rest string) error {
 // notThere adds to why a lock server can't be used what may be meant instead.
 func notThere(host string, err error) error {
 	_, port, _ := net.SplitHostPort(host)
-	if scheme := ports[port]; scheme != "" && scheme != "http" {
+	if scheme := ofPort(port); scheme != unknownScheme && scheme != "http" {
 		return fmt.Errorf("%w: %s is the port of %s: write %s://%s", err, port, scheme, scheme, host)
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return fmt.Errorf("%w: no lock server listens there: is `leasehold serve` up, and are host and port right?", err)
+	}
+	if strings.Contains(err.Error(), "no answer of a lock server") {
+		return fmt.Errorf("%w: is `leasehold serve` at that address? The URL of a store itself begins with its scheme, as etcd://", err)
 	}
 	return err
 }

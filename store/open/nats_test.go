@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
@@ -99,4 +102,40 @@ func TestNATSUsers(t *testing.T) {
 	t.Setenv("NATS_URL", "nats://"+token.Addr)
 	t.Setenv("NATS_TOKEN", "hunter2")
 	tryURL(t, "nats://")
+}
+
+func init() {
+	certified["nats"] = certificatesOf{start: servers.NATS, form: "nats://%s?create=true&cacert=%s&cert=%s&key=%s", clear: func(t *testing.T) { noEnv(t, natsEnv...) }}
+}
+
+// TestFinding_L5_IdentitiesOfNATS: a password, a token and a key, which the server knows no more when it comes back.
+func TestFinding_L5_IdentitiesOfNATS(t *testing.T) {
+	noEnv(t, natsEnv...)
+	const ( // of users who exist only here
+		seed, public       = "SUAK3BDHKERPINTRFFA4M4LHYCRY3QJ6FHPEJAJHRLDTV4TNJVOC7ZKXUA", "UBWZWPJ2U6FUHNTW6KCAMK3Q7PP5RMEHQJGXODVNGYANYM6BRIXXLLZK"
+		later, laterPublic = "SUALZWJAEETWBYRYB65M3KQAP7FENLIEK3PHWYMQ6TF67CFWWZBYTI3THY", "UBLEWNBUFRS4SFJAAJ4QXHLP7FTUKBA5AWFG5YZVN4YGDVPXG36YVMPI"
+	)
+	for name, c := range map[string]struct{ before, after, old, new, form string }{
+		"password": {`{ user: ada, password: "one" }`, `{ user: ada, password: "two" }`, "one", "two", "nats://ada@%s?create=true&password_file=%s"},
+		"token":    {`{ token: "one" }`, `{ token: "two" }`, "one", "two", "nats://%s?create=true&token_file=%s"},
+		"nkey":     {`{ users: [ { nkey: ` + public + ` } ] }`, `{ users: [ { nkey: ` + laterPublic + ` } ] }`, seed, later, "nats://%s?create=true&nkey=%s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := servers.NATS(t, servers.Set("authorization", c.before))
+			file := secretIn(t, c.old)
+			rotation{url: fmt.Sprintf(c.form, srv.Addr, file), files: map[string]string{file: c.new}, revoke: func() {
+				path := filepath.Join(srv.Dir, "nats.conf")
+				text, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				replaceFile(t, path, strings.Replace(string(text), c.before, c.after, 1))
+				srv.Restart()
+				if _, err := natsgo.Connect(srv.URL, natsgo.UserInfo("ada", "one")); err == nil {
+					t.Fatal("the server takes the old one")
+				}
+				time.Sleep(2 * time.Second) // the client is refused twice, with the same error
+			}}.under(t)
+		})
+	}
 }

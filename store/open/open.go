@@ -23,20 +23,41 @@ type Scheme struct {
 
 	parse func(rest string) (string, error) // what follows the colon, made complete
 	open  func(ctx context.Context, rest string, opts Options) (store.Store, error)
+
+	// The port at which servers listen by default; "" if there is none.
+	port string
+	// Other names that people have for it, in lower case.
+	alike []string
+	// What people call it, if its file isn't in the light build; otherwise "".
+	large string
+	// silent reports whether an error of the client says that nobody answers. It may be nil.
+	silent func(error) bool
+}
+
+// registered are the engines behind a server, by name. The file of a client that is larger than the
+// rest of the program says //go:build !lite: the light build is without.
+var registered []Scheme
+
+// register enters the scheme of an engine, which calls it in a file of its own.
+func register(s Scheme) Scheme {
+	at, _ := slices.BinarySearchFunc(registered, s, func(a, b Scheme) int { return strings.Compare(a.Name, b.Name) })
+	registered = slices.Insert(registered, at, s)
+	return s
 }
 
 // Schemes returns every kind of store that this program knows.
 func Schemes() []Scheme {
-	return append([]Scheme{
+	return slices.Concat([]Scheme{
 		{
 			Name: "file", Form: "file:PATH", Doc: "one file, shared by all processes of this machine",
-			parse: fileurl.Parse, open: openFile,
+			parse: fileurl.Parse, open: openFile, alike: []string{"sqlite", "sqlite3"},
 		},
 		{
 			Name: "memory", Form: "memory:", Doc: "in this process only, gone with it: for trials",
 			parse: nothing, open: func(context.Context, string, Options) (store.Store, error) { return memory.New(memory.Options{}), nil },
+			alike: []string{"mem"},
 		},
-	}, atServers()...)
+	}, registered, lockServers())
 }
 
 // URL is a store's URL, checked and complete: a relative path in it has become absolute.
@@ -71,14 +92,24 @@ func Parse(url string) (URL, error) {
 			return URL{Scheme: s, Rest: rest}, nil
 		}
 	}
-	if what := absent[name]; what != "" {
+	if what := large[name]; what != "" {
 		return URL{}, fmt.Errorf("store %q: this is leasehold-lite, which has no %s: install the full program, leasehold; known here are %s", Redact(url), what, forms())
 	}
 	if lower := strings.ToLower(name); lower != name && meant(lower) != "" {
 		return URL{}, fmt.Errorf("store %q: unknown scheme %q: write %s in lower case: %s", Redact(url), name, lower, meant(lower))
 	}
 	if port, _, _ := strings.Cut(rest, "/"); isPort(port) {
-		return URL{}, fmt.Errorf("store %q: it has no scheme: write %s", Redact(url), ofPort(port)+"://"+url)
+		scheme := ofPort(port)
+		if scheme == unknownScheme {
+			return URL{}, fmt.Errorf("store %q: it has no scheme: write %s://%s; known are %s", Redact(url), scheme, url, forms())
+		}
+		return URL{}, fmt.Errorf("store %q: it has no scheme: write %s://%s", Redact(url), scheme, url)
+	}
+	if form := like(name); form != "" {
+		return URL{}, fmt.Errorf("store %q: unknown scheme %q: write %s; known are %s", Redact(url), name, form, forms())
+	}
+	if plain := strings.TrimSuffix(name, "s"); plain != name && strings.Contains(meant(plain), "://") {
+		return URL{}, fmt.Errorf("store %q: unknown scheme %q: write %s://…?tls=true for TLS", Redact(url), name, plain)
 	}
 	return URL{}, fmt.Errorf("store %q: unknown scheme %q: known are %s", Redact(url), name, forms())
 }

@@ -114,10 +114,11 @@ func TestOpen(t *testing.T) {
 // What people write who come from other programs is answered with what to write here.
 func TestMistakesAreMended(t *testing.T) {
 	for url, want := range map[string]string{
-		"consul":                     "write consul://",
 		"127.0.0.1:2379":             "it has no scheme: write etcd://127.0.0.1:2379",
 		"localhost:6379":             "write redis://localhost:6379",
-		"localhost:1234":             "write SCHEME://localhost:1234",
+		"localhost:1234":             "write SCHEME://localhost:1234; known are file:PATH",
+		"psql://h/db":                "write postgres://",
+		"etcds://h":                  "write etcd://…?tls=true",
 		"ETCD://h":                   "write etcd in lower case",
 		"etcd:127.0.0.1:2379":        "want // after the colon, and then a host: etcd://127.0.0.1:2379",
 		"etcd:/127.0.0.1":            "etcd://127.0.0.1",
@@ -135,7 +136,7 @@ func TestMistakesAreMended(t *testing.T) {
 		}
 	}
 	for _, url := range []string{
-		"postgres://u:p@h1:1,h2:2/db", "postgres://h:5432/db?user=a@b", "postgres://u:p%23@h/db", "etcd://u:p%40@h/a@b", "zk://h:2181/a@b", "postgres://u:p@h/db?options=a@b",
+		"postgres://u:p@h1:1,h2:2/db", "postgres://h:5432/db?user=a@b", "postgres://u:p%23@h/db", "etcd://u:p%40@h/a@b", "etcd://h:2379/a@b", "postgres://u:p@h/db?options=a@b",
 	} {
 		if _, err := Parse(url); err != nil {
 			t.Errorf("%s: %v", url, err)

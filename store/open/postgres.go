@@ -34,18 +34,18 @@ const (
 )
 
 var (
-	postgresScheme   = schemeOfPostgres(postgresName, "a table of a PostgreSQL database")
-	postgresqlScheme = schemeOfPostgres(postgresqlName, "the same")
+	_ = register(schemeOfPostgres(postgresName, "a table of a PostgreSQL database", "psql", "pg", "pgx"))
+	_ = register(schemeOfPostgres(postgresqlName, "the same"))
 )
 
-func schemeOfPostgres(name, doc string) Scheme {
+func schemeOfPostgres(name, doc string, alike ...string) Scheme {
 	return Scheme{
 		Name: name, Form: name + "://[USER@]HOST[:PORT][,HOST[:PORT]…]/DATABASE[?table=TABLE]", Doc: doc,
 		parse: func(rest string) (string, error) {
 			_, err := parsePostgres(rest)
 			return rest, err
 		},
-		open: openPostgres,
+		open: openPostgres, port: "5432", alike: alike,
 	}
 }
 

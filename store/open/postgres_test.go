@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/postgres"
@@ -128,4 +130,38 @@ func TestPostgresTable(t *testing.T) {
 	if _, err := u.Postgres(context.Background()); err == nil {
 		t.Error("a pool for memory")
 	}
+}
+
+func init() {
+	certified["postgres"] = certificatesOf{
+		start: servers.Postgres, form: "postgres://postgres@%s/postgres?sslmode=verify-full&sslrootcert=%s&sslcert=%s&sslkey=%s",
+		clear: func(t *testing.T) {
+			noEnv(t, postgresEnv...)
+			for _, variable := range postgresEnv {
+				_ = os.Unsetenv(variable) // the server, which is restarted, takes an empty PGPORT for a port
+			}
+		},
+		prepare: func(t *testing.T, url string) { postgresTable(t, url) },
+	}
+}
+
+// TestFinding_L5_PasswordsOfPostgreSQL: of the password file that libpq has.
+func TestFinding_L5_PasswordsOfPostgreSQL(t *testing.T) {
+	srv := servers.Postgres(t, servers.Password("before"))
+	admin := srv.URL
+	noEnv(t, postgresEnv...)
+	file := secretIn(t, "*:*:*:holder:one\n")
+	t.Setenv("PGPASSFILE", file)
+	postgresTable(t, admin)
+	conn, err := pgx.Connect(t.Context(), admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	do := must(t)
+	do(conn.Exec(t.Context(), "CREATE ROLE holder LOGIN SUPERUSER PASSWORD 'one'"))
+	rotation{url: "postgres://holder@" + srv.Addr + "/postgres?sslmode=disable", files: map[string]string{file: "*:*:*:holder:two\n"}, revoke: func() {
+		do(conn.Exec(t.Context(), "ALTER ROLE holder PASSWORD 'two'"))
+		do(conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'holder'"))
+	}}.under(t)
 }

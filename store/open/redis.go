@@ -38,11 +38,11 @@ const (
 )
 
 var (
-	redisScheme  = schemeOfRedis(redisName, "Redis or Valkey", false)
-	redissScheme = schemeOfRedis(redissName, "the same with TLS", true)
+	_ = register(schemeOfRedis(redisName, "Redis or Valkey", false, "valkey"))
+	_ = register(schemeOfRedis(redissName, "the same with TLS", true))
 )
 
-func schemeOfRedis(name, doc string, secure bool) Scheme {
+func schemeOfRedis(name, doc string, secure bool, alike ...string) Scheme {
 	return Scheme{
 		Name: name, Form: name + "://[[USER]:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][/DATABASE]", Doc: doc,
 		parse: func(rest string) (string, error) {
@@ -52,6 +52,7 @@ func schemeOfRedis(name, doc string, secure bool) Scheme {
 		open: func(_ context.Context, rest string, opts Options) (store.Store, error) {
 			return openRedis(rest, secure, opts.log())
 		},
+		port: "6379", alike: alike,
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
 )
@@ -67,4 +69,26 @@ func TestRedisTLSAndPasswords(t *testing.T) {
 	refuseURL(t, strings.Replace(url, "rediss", "redis", 1), "rediss://")
 	t.Setenv("REDIS_URL", srv.URL)
 	tryURL(t, "redis://"+files)
+}
+
+func init() {
+	certified["redis"] = certificatesOf{start: servers.Redis, form: "rediss://%s?cacert=%s&cert=%s&key=%s", clear: func(t *testing.T) { noEnv(t, "REDIS_URL") }}
+}
+
+// TestFinding_L5_PasswordsOfRedis also ends the connections that listen.
+func TestFinding_L5_PasswordsOfRedis(t *testing.T) {
+	noEnv(t, "REDIS_URL")
+	srv := servers.Redis(t, servers.Password("before"))
+	file := secretIn(t, "before\n")
+	rotation{url: "redis://" + srv.Addr + "?password_file=" + file, files: map[string]string{file: "after\n"}, revoke: func() {
+		admin := goredis.NewClient(&goredis.Options{Addr: srv.Addr, Password: "before", PoolSize: 1})
+		defer admin.Close()
+		do := must(t)
+		do(nil, admin.ConfigSet(t.Context(), "requirepass", "after").Err())
+		for _, kind := range []string{"normal", "pubsub"} {
+			do(admin.ClientKillByFilter(t.Context(), "TYPE", kind, "SKIPME", "yes").Result())
+		}
+	}}.under(t)
+	refuseURL(t, "redis://:x@"+srv.Addr+"?password_file="+file, "want one of them")
+	refuseURL(t, "redis://"+srv.Addr+"?password_file=/none", "password_file: open /none")
 }

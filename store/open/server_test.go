@@ -77,14 +77,14 @@ func TestTLSIsOnWhenItIsAskedFor(t *testing.T) {
 
 func TestRedact(t *testing.T) {
 	for url, want := range map[string]string{
-		"file:/x/y@z:1":                        "file:/x/y@z:1",
-		"etcd://h/p":                           "etcd://h/p",
-		"etcd://ada:secret@h:1,i/p":            "etcd://ada:xxxxx@h:1,i/p",
-		"etcd://a:se@cret:x@h":                 "etcd://a:xxxxx@h",
-		"consul://h/p?token=secret&dc=a":       "consul://h/p?token=xxxxx&dc=a",
-		"postgres://h/db?sslpassword=secret":   "postgres://h/db?sslpassword=xxxxx",
-		"redis://ada@h":                        "redis://ada@h",
-		"zk://h/p?auth=x&session_token=secret": "zk://h/p?auth=xxxxx&session_token=xxxxx",
+		"file:/x/y@z:1":                      "file:/x/y@z:1",
+		"etcd://h/p":                         "etcd://h/p",
+		"etcd://ada:secret@h:1,i/p":          "etcd://ada:xxxxx@h:1,i/p",
+		"etcd://a:se@cret:x@h":               "etcd://a:xxxxx@h",
+		"http://h/p?token=secret&dc=a":       "http://h/p?token=xxxxx&dc=a",
+		"http://h/db?sslpassword=secret":     "http://h/db?sslpassword=xxxxx",
+		"http://ada@h":                       "http://ada@h",
+		"http://h/p?auth=x&session_token=se": "http://h/p?auth=xxxxx&session_token=xxxxx",
 	} {
 		if got := Redact(url); got != want {
 			t.Errorf("%s: %s, want %s", url, got, want)

@@ -41,3 +41,8 @@ func Unreachable(err error) bool {
 	}
 	return errors.As(err, &network) && network.Timeout()
 }
+
+// silent reports whether an error of a client library says that nobody answers.
+func silent(err error) bool {
+	return slices.ContainsFunc(registered, func(s Scheme) bool { return s.silent != nil && s.silent(err) })
+}

@@ -30,14 +30,15 @@ const (
 	paramSessionTimeout = "session_timeout" // after two thirds of which a silent server is given up
 )
 
-var zooKeeperScheme = Scheme{
+var _ = register(Scheme{
 	Name: "zk", Form: "zk://HOST[:PORT][,HOST[:PORT]…][/ROOT]", Doc: "ZooKeeper",
 	parse: func(rest string) (string, error) {
 		_, err := parseZooKeeper(rest)
 		return rest, err
 	},
 	open: openZooKeeper,
-}
+	port: "2181", large: "ZooKeeper", alike: []string{"zookeeper"},
+})
 
 // zooKeeperURL is what a ZooKeeper URL says.
 type zooKeeperURL struct {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -202,4 +203,25 @@ func TestHostNamesTakeTurns(t *testing.T) {
 	if _, all := h.Next(); all {
 		t.Error("all were tried, after a server was reached")
 	}
+}
+
+// TestFinding_L5_CertificatesOfZooKeeper has a TLS end in front of the server, which asks for a certificate of the authority of the day.
+func TestFinding_L5_CertificatesOfZooKeeper(t *testing.T) {
+	srv := servers.ZooKeeper(t)
+	certs := servers.Redis(t, servers.MutualTLS())
+	ca, cert, key := ownFiles(t, certs)
+	front := &mutualFront{target: srv.Addr}
+	front.trust(t, certs)
+	addr := front.listen(t)
+	rotation{url: fmt.Sprintf("zk://%s?cacert=%s&cert=%s&key=%s", addr, ca, cert, key), revoke: func() {
+		certs.Recertify()
+		front.trust(t, certs)
+		for path, from := range map[string]string{ca: "ca", cert: "cert", key: "key"} {
+			text, err := os.ReadFile(certs.Extra[from])
+			if err != nil {
+				t.Fatal(err)
+			}
+			replaceFile(t, path, string(text))
+		}
+	}}.under(t)
 }

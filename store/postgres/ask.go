@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -113,19 +114,23 @@ func (s *Store) answered(ctx context.Context, l *link, mode pgx.QueryExecMode, q
 }
 
 // connection returns one for a statement, and what gives it back: an idle one of the pool, or the
-// one that listens, or else a new one of the pool. So a process that does nothing but wait has one
-// connection. The one with the crowd's lock writes nothing: others in the crowd rely on that lock,
-// and a session doesn't meet its own. When another copy of the change was done before there was
-// one, the error is the conflict that this one would meet: a late copy must not take the connection
-// that the next change needs.
+// one that listens, or else a new one of the pool. While a process does nothing but wait, the one
+// that listens comes first: so it has one connection, and again after a moment in which it needed
+// two, since the pool closes what isn't used. The one with the crowd's lock writes nothing: others
+// in the crowd rely on that lock, and a session doesn't meet its own. When another copy of the
+// change was done before there was one, the error is the conflict that this one would meet: a late
+// copy must not take the connection that the next change needs.
 func (s *Store) connection(ctx context.Context, c change) (conn *pgx.Conn, release func(), err error) {
 	landing := context.Background()
-	if s.pool.Stat().IdleConns() == 0 {
+	idle := s.pool.Stat().IdleConns() > 0
+	if !idle || s.onlyWaits() {
 		if !s.crowded.Load() {
 			if conn, release = s.line.borrow(ctx); conn != nil {
 				return conn, release, nil
 			}
 		}
+	}
+	if !idle {
 		landing = s.doubts.Landing(c.key, c.nonce)
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
@@ -140,6 +145,16 @@ func (s *Store) connection(ctx context.Context, c change) (conn *pgx.Conn, relea
 		return nil, nil, err
 	}
 	return pooled.Conn(), pooled.Release, nil
+}
+
+// lull is after how long without a change a handle does nothing but wait. A holder whose TTL is
+// short renews more often.
+const lull = 30 * time.Second
+
+// onlyWaits reports whether the handle has changed nothing for a lull.
+func (s *Store) onlyWaits() bool {
+	last := clock.Instant(s.changed.Load())
+	return last == 0 || clock.System().Now().Sub(last) > lull
 }
 
 // discard closes a connection, so that the pool makes a new one.

@@ -180,6 +180,41 @@ func TestFinding_L7_AWriteThatIsUnderWay(t *testing.T) {
 	}
 }
 
+// TestFinding_L7_ASpareConnection: a process that only waits needed a second connection once, in a stall say. What it reads from then on
+// keeps that one from being closed if it goes over it.
+func TestFinding_L7_ASpareConnection(t *testing.T) {
+	srv := servers.Postgres(t, servers.Shared())
+	config, err := pgxpool.ParseConfig(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ShouldPing, config.MaxConnIdleTime, config.HealthCheckPeriod = ShouldPing, time.Second, 100*time.Millisecond
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	s, err := Open(t.Context(), pool, Options{Table: newTable(t, srv.URL)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	awaitAll(t, newPool(t, srv.URL), s, []string{"k"})
+	spare, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	spare.Release()
+	for deadline := time.Now().Add(time.Minute); pool.Stat().TotalConns() > 0; time.Sleep(50 * time.Millisecond) {
+		if _, err := s.Get(t.Context(), "k"); !errors.Is(err, store.ErrNotFound) {
+			t.Fatal(err)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d connections are left beside the one that listens", pool.Stat().TotalConns())
+		}
+	}
+}
+
 // noIdle leaves the store's pool no connection: the store has the one that listens, or makes another.
 func noIdle(t *testing.T, s *Store) {
 	t.Helper()

@@ -49,7 +49,8 @@ type Store struct {
 	writes  *batch.Groups[*write]
 	waiters *notify.Waiters
 	line    line
-	crowded atomic.Bool // that one may hold the crowd's lock
+	crowded atomic.Bool  // that one may hold the crowd's lock
+	changed atomic.Int64 // when a change was last sent, a [clock.Instant]; 0 before the first
 	closing sync.Once
 	closed  chan struct{}
 }

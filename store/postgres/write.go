@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/enginekit/outcome"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -55,6 +56,7 @@ type change struct {
 
 // write has a change carried out.
 func (s *Store) write(ctx context.Context, c write) error {
+	s.changed.Store(int64(clock.System().Now()))
 	defer s.doubts.Begin(c.key, c.version, c.nonce)()
 	looks := s.watch.begin()
 	if looks {

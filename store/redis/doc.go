@@ -4,7 +4,7 @@
 //	st, err := redis.New(client, redis.Options{Prefix: "leasehold:"})
 //
 // It needs Redis 6 or later, or Valkey: a single server, one behind Sentinel, or a cluster, each
-// with go-redis's client for it.
+// with go-redis's client for it. docs/how-stores-work.md describes hashes, scripts and channels.
 //
 // # A failover may lose writes
 //
@@ -22,38 +22,12 @@
 // server runs with appendonly yes and appendfsync always. The other is a server that may evict:
 // maxmemory-policy allkeys-….
 //
-// # Compare-and-swap
+// # Cost
 //
-// A record is a hash under Prefix and its key: version, record (JSON), written, and past0 to past7,
-// a field for each ended term. Each operation is one Lua script on that one key, so it takes one
-// round trip, and any slot of a cluster will do. There is no TTL on any key.
-//
-// A version begins with a random text of 26 characters that its writer made up, so none comes
-// again. Scripts are sent by their digest, and once whole to a server that doesn't know them. Reads
-// are scripts as well. They go to the primary, and one that reaches a replica is refused.
-//
-// Terms are most of a record, and few writes end one. So the version also has the field of the
-// newest term, the number of terms, and digests of them. A writer at that version sends a term that
-// is new, and none that is there. Fields that the version doesn't mention are of dropped terms. A
-// record with its terms inside is read as well.
-//
-// Writes that callers of one handle ask for while others run go together, at most 100, in one
-// pipeline for each 16 KiB. That is what a server reads from a connection before it syncs and
-// answers. The pipeline is sent when the running writes are answered, or a millisecond later. Each
-// write is a script of its own, with an outcome of its own. With Replicas each goes alone.
-//
-// # Waiting
-//
-// A script that writes publishes the key on a channel of that key, Prefix + "changed:" + key. A
-// handle with waiters has one connection. It subscribes to the channels of the keys that its Waits
-// wait for, or did in the last half minute. So a write costs the server nothing for waiters for
-// other keys. Besides, the handle reads what is waited for every 5 to 10 s, and while it isn't
-// subscribed every 20 ms to 1 s. No keyspace notifications are needed.
-//
-// Versions of this package before v1 published all keys on Prefix + "changed", and subscribed to
-// nothing else. Handles subscribe to that, too. They don't publish there, because all would receive
-// it. So while both versions run, an older process that waits learns of a newer one's write within
-// 10 s. Each write of an older process reaches all waiters.
+// Each operation is one Lua script on one key, so it takes one round trip, and any slot of a
+// cluster will do. Writes that callers of one handle ask for while others run share pipelines,
+// except with Replicas. A handle with waiters has one connection of its own. A write costs the
+// server nothing for waiters for other keys. No keyspace notifications are needed.
 //
 // # Age
 //
@@ -70,9 +44,8 @@
 // second would hide what the first did.
 //
 // A record may show a write of this handle whose outcome is unknown. With Replicas, it is returned
-// only behind a second write that enough replicas acknowledge: a script on the same key that
-// changes nothing. While they don't acknowledge, Get, Wait and Put fail. Without Replicas, a read
-// of the primary settles the outcome. Confirm is such a script, too.
+// only behind a second write that enough replicas acknowledge. While they don't acknowledge, Get,
+// Wait and Put fail. Without Replicas, a read of the primary settles the outcome.
 //
 // go-redis doesn't look at a context while it waits for an answer, unless ContextTimeoutEnabled is
 // set, and then at its deadline only. A call here returns when its context ends. Close waits for

@@ -5,6 +5,10 @@
 //	apilist          writes the lists
 //	apilist check    fails, and shows the difference, when the lists are not those of the code
 //	apilist count    prints how many names each package exports, and how many lines its list has
+//	apilist beside FOLDER [OLD=NEW…]
+//	                 prints a table of the names that each package exports and of the lines that
+//	                 go doc prints of it, in the workspace in FOLDER and in this one; a package
+//	                 of FOLDER at OLD, or below, is at NEW here
 //
 // Public is what others can import and use: not below an internal folder, no command, no example.
 // The lists are read from what the compiler exports, so the packages have to build.
@@ -12,6 +16,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -33,14 +38,26 @@ const module = "github.com/leasehold/leasehold"
 func main() {
 	dir := flag.String("C", ".", "the `folder` of the workspace")
 	flag.Parse()
-	if err := run(*dir, flag.Arg(0), os.Stdout); err != nil {
+	if err := run(context.Background(), *dir, flag.Args(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "apilist:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir, verb string, out io.Writer) error {
+func run(ctx context.Context, dir string, args []string, out io.Writer) error {
 	folder := filepath.Join(dir, "api")
+	verb := ""
+	if len(args) > 0 {
+		verb = args[0]
+	}
+	switch {
+	case !slices.Contains([]string{"", "check", "count", "beside"}, verb):
+		return fmt.Errorf("%q: want check, count, beside or nothing", verb)
+	case verb == "beside" && len(args) < 2:
+		return errors.New("beside: no folder: want that of another workspace, such as a worktree of an earlier commit")
+	case verb != "beside" && len(args) > 1:
+		return fmt.Errorf("%s %s: want no argument behind %s", verb, args[1], verb)
+	}
 	now, err := lists(dir)
 	if err != nil {
 		return err
@@ -58,7 +75,7 @@ func run(dir, verb string, out io.Writer) error {
 		count(out, now)
 		return nil
 	}
-	return fmt.Errorf("%q: want check, count or nothing", verb)
+	return beside(ctx, out, args[1], dir, now, args[2:])
 }
 
 // lists returns the list of each public package by its path from the root, a slash at its front
@@ -198,14 +215,20 @@ func without(lines, others []string) []string {
 func count(out io.Writer, all map[string][]string) {
 	var names, lines int
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		n := 0
-		for _, line := range all[name] {
-			if !strings.HasPrefix(line, "method ") && !strings.HasPrefix(line, "field ") {
-				n++
-			}
-		}
+		n := exported(all[name])
 		fmt.Fprintf(out, "%4d names %4d lines  %s\n", n, len(all[name]), name)
 		names, lines = names+n, lines+len(all[name])
 	}
 	fmt.Fprintf(out, "%4d names %4d lines  in %d packages\n", names, lines, len(all))
+}
+
+// exported returns how many names a package exports, by its list.
+func exported(lines []string) int {
+	n := 0
+	for _, line := range lines {
+		if !strings.HasPrefix(line, "method ") && !strings.HasPrefix(line, "field ") {
+			n++
+		}
+	}
+	return n
 }

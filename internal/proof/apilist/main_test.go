@@ -128,3 +128,44 @@ func TestWrittenListsAreReadBack(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestTable(t *testing.T) {
+	var out strings.Builder
+	table(&out, map[string]*sides{
+		"store": {names: [2]int{57, 40}, lines: [2]int{120, 93}},
+		"clock": {names: [2]int{0, 9}, lines: [2]int{0, 49}},
+	})
+	const want = `| package | names then | now | lines of go doc then | now |
+|---|---:|---:|---:|---:|
+| \x60clock\x60 | – | 9 | – | 49 |
+| \x60store\x60 | 57 | 40 | 120 | 93 |
+| all | 57 | 49 | 120 | 142 |
+| the longest | | | 120 | 93 |
+`
+	if got := strings.ReplaceAll(out.String(), "`", `\x60`); got != want {
+		t.Errorf("prints\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestArgumentsThatAreWrong(t *testing.T) {
+	for _, args := range [][]string{{"beside"}, {"check", "store"}, {"counts"}} {
+		if err := run(t.Context(), "../../..", args, t.Output()); err == nil || !strings.Contains(err.Error(), "want") {
+			t.Errorf("%q: error %v, want one that says what to type", args, err)
+		}
+	}
+	if err := beside(t.Context(), t.Output(), t.TempDir(), ".", nil, []string{"admiral"}); err == nil || !strings.Contains(err.Error(), `"admiral": want OLD=NEW`) {
+		t.Errorf("error %v, want one that says OLD=NEW", err)
+	}
+}
+
+func TestRenamed(t *testing.T) {
+	called := map[string]string{"admiral": "compat/admiral", "store/dynamodb/neighbour": "store/dynamodb/dynamotables", "admiral/own": "own"}
+	for from, want := range map[string]string{
+		"admiral": "compat/admiral", "admiral/configmap": "compat/admiral/configmap", "admiral/own/x": "own/x", "admirals": "admirals",
+		"store/dynamodb": "store/dynamodb", "store/dynamodb/neighbour/interop": "store/dynamodb/dynamotables/interop", ".": ".",
+	} {
+		if got := renamed(from, called); got != want {
+			t.Errorf("%s is called %s, want %s", from, got, want)
+		}
+	}
+}

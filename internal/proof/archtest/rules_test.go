@@ -15,7 +15,7 @@ const (
 	doc   = "// Package p is documented.\n"
 )
 
-const recipe = "internal/proof/servers/recipes/etcd"
+const recipe = "store/etcd/testserver"
 
 // sound is a small tree in which nothing is wrong.
 func sound() map[string]string {

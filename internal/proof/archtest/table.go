@@ -101,6 +101,7 @@ var Table = []Row{
 		Why: "lock writes it; the server, the command and a sweep read it",
 	},
 	{Dir: "internal/shardmap", Floor: F2, Why: "shard writes it, and the command reads it"},
+	{Dir: "internal/shardview", Floor: F4, Why: "the command and the server show a space alike"},
 	{
 		Dir: "internal/ballot", Floor: F1,
 		Why: "election writes it; the server, the command and a sweep read it",
@@ -190,8 +191,16 @@ var Table = []Row{
 
 	{Dir: "internal/lessor", Floor: F3, Never: holds, Why: "one driver of holds, which the simulator runs, too"},
 	{
-		Dir: "internal/api", Floor: F3, May: []string{"election", "identity"},
+		Dir: "internal/api", Floor: F3, May: []string{"election", "identity", "shard"},
 		Why: "its table of problems has their errors, and it writes what they say as JSON",
+	},
+	{
+		Dir: "internal/incident", Floor: F3, May: []string{"internal/api"},
+		Why: "the command and the server write one report",
+	},
+	{
+		Dir: "internal/pairs", Floor: F3, May: []string{"internal/api"},
+		Why: "compat/admiral writes what it reads; the server and the command show it",
 	},
 	{Dir: "election", Floor: F3},
 	{Dir: "lock", Floor: F3},
@@ -199,10 +208,13 @@ var Table = []Row{
 	{Dir: "shard", Floor: F3},
 
 	{
-		Dir: "server/...", Floor: F4, Libs: []string{"github.com/prometheus/client_golang", "go.yaml.in/yaml/v3"}, May: []string{"compat/rdlm", "server/web", "client"},
-		Why: "its metrics, what it speaks beside its own API, and in tests the description of that, and its client",
+		Dir: "server/...", Floor: F4, Libs: []string{"github.com/prometheus/client_golang", "go.yaml.in/yaml/v3"}, May: []string{"compat/rdlm", "compat/admiral", "server/web", "client", "internal/shardview"},
+		Why: "its metrics, what it speaks beside its own API, the pairs and spaces that it shows, and in tests the description of that, and its client",
 	},
 	{Dir: "client", Floor: F4},
+	{Dir: "internal/shardcall", Floor: F3, May: []string{"shard"}, Why: "one way to find an owner, for HTTP and for gRPC"},
+	{Dir: "shard/shardhttp", Floor: F4, Why: "it carries what shard says over HTTP"},
+	{Dir: "shard/shardgrpc", Floor: F4, Libs: []string{"google.golang.org/grpc", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/protobuf"}, Why: "it carries what shard says over gRPC, with the details of its statuses"},
 	{Dir: "gate", Floor: F4},
 	{Dir: "sweep", Floor: F4},
 	{Dir: "compat/rdlm", Floor: F4},
@@ -252,6 +264,7 @@ var Table = []Row{
 		Dir: "examples/fencing-grpc", Floor: Outer, Libs: []string{"google.golang.org/grpc", "google.golang.org/protobuf"},
 		Why: "its service and its client",
 	},
+	{Dir: "examples/shards/...", Floor: Outer, Libs: []string{"github.com/nats-io/nats.go", "modernc.org/sqlite"}, Why: "the stream that is consumed, and the table of jobs"},
 	{Dir: "examples/fencing-sql", Floor: Outer, Libs: []string{"modernc.org/sqlite"}, Why: "the database that it guards"},
 	{
 		Dir: "examples/fencing-stores", Floor: Outer,
@@ -303,15 +316,20 @@ var Table = []Row{
 	{Dir: "internal/proof/engines/...", Floor: Outer, Libs: []string{"*"}, Why: "it runs every engine beside its own client's recipes"},
 	{Dir: "internal/proof/archtest/...", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
 	{Dir: "internal/proof/testreport", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it: it runs go test when the rest does not compile, too"},
+	{Dir: "internal/proof/testdiff", Floor: Outer, Only: []string{"std"}, Why: "it reads what go test writes, of trees that are not ours"},
 	{Dir: "internal/proof/newengine", Floor: Outer, Only: []string{"std"}, Why: "it writes the files of an engine that is not there yet"},
 	{Dir: "internal/release", Floor: Outer, Libs: []string{"*"}, Why: "it makes releases: module zips, a list of what is linked, and the differences of APIs"},
 	{Dir: "internal/site", Floor: Outer, Libs: []string{"github.com/yuin/goldmark", "github.com/chromedp"}, Why: "it makes pages of Markdown, and its tests look at them in a browser"},
 	{Dir: "internal/proof/pages", Floor: F1, Tests: true, Only: []string{"std", "internal/proof/servers"}, May: []string{"internal/proof/servers"}, Why: "the tests of the command run the pages' commands by it"},
-	{Dir: "internal/proof/apilist", Floor: Outer, Only: []string{"std"}, Why: "what judges the house stands outside it"},
+	{
+		Dir: "internal/proof/apilist", Floor: Outer, Only: []string{"std", "internal/proof/archtest"}, May: []string{"internal/proof/archtest"},
+		Why: "what judges the house stands outside it",
+	},
 	{Dir: "internal/proof/mutate/...", Floor: Outer, Only: []string{"std", "clock", "internal/proof/mutate"}, Why: "what mutates the sources stands outside them, and compiles when they don't"},
 	{Dir: "internal/proof/soak/...", Floor: Outer, Libs: []string{"*"}, Why: "file locks and signals, and the clients of all that it guards"},
 	{Dir: "internal/proof/bench/availability", Floor: Outer, Libs: []string{"*"}, Why: "it measures elections beside those of other libraries"},
 	{Dir: "internal/proof/bench/ids", Floor: Outer, Libs: []string{"*"}, Why: "it measures other libraries that make ids"},
+	{Dir: "internal/proof/bench/shards", Floor: Outer, Libs: []string{"*"}, Why: "it measures the strategies of others that spread shards"},
 	{Dir: "internal/proof/bench/...", Floor: Outer, Libs: []string{x}, Why: "what the file system and the machine are"},
 }
 

@@ -36,9 +36,10 @@ type tree struct {
 	work  []byte            // go.work
 }
 
-// recipes are modules outside the workspace that build the servers which tests run against. Nobody
-// imports them, and what they require and replace is what the server was released with.
-const recipes = "internal/proof/servers/recipes"
+// recipe is the folder in an engine's that builds the server which tests run against. If that is a
+// module, it is outside the workspace: nobody imports it, and what it requires and replaces is what
+// the server was released with.
+const recipe = "store/*/testserver"
 
 // packaging is a module outside the workspace, too: it makes packages out of the program, and its
 // libraries want a later Go.
@@ -57,7 +58,8 @@ func read(fsys fs.FS) (*tree, error) {
 		case err != nil:
 			return err
 		case d.IsDir():
-			if name == recipes || name == packaging || name == printed || name != "." && (base == "testdata" || base[0] == '.' || base[0] == '_') {
+			made, _ := path.Match(recipe, name)
+			if made || name == packaging || name == printed || name != "." && (base == "testdata" || base[0] == '.' || base[0] == '_') {
 				return fs.SkipDir
 			}
 			return nil

@@ -35,7 +35,7 @@ func ours(t testing.TB, k kind, srv *servers.Server) locker {
 }
 
 // each benchmarks an engine, its own recipe, and its floor if there is one, on one server.
-func each(b *testing.B, floors map[string]dialer, bench func(b *testing.B, dial func() locker)) {
+func each(b *testing.B, floors bool, bench func(b *testing.B, dial func() locker)) {
 	for _, k := range kinds {
 		b.Run("engine="+k.name, func(b *testing.B) {
 			srv := k.start(b)
@@ -43,8 +43,8 @@ func each(b *testing.B, floors map[string]dialer, bench func(b *testing.B, dial 
 			if k.recipe != nil {
 				b.Run("by="+k.recipe.name, func(b *testing.B) { bench(b, func() locker { return k.recipe.dial(b, srv) }) })
 			}
-			if f := floors[k.name]; f != nil {
-				b.Run("by=floor", func(b *testing.B) { bench(b, func() locker { return f(b, srv) }) })
+			if floors && k.floor != nil {
+				b.Run("by=floor", func(b *testing.B) { bench(b, func() locker { return k.floor(b, srv) }) })
 			}
 		})
 	}
@@ -54,7 +54,7 @@ func each(b *testing.B, floors map[string]dialer, bench func(b *testing.B, dial 
 func BenchmarkPairs(b *testing.B) {
 	for _, callers := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			each(b, floors, func(b *testing.B, dial func() locker) {
+			each(b, true, func(b *testing.B, dial func() locker) {
 				lock := dial()
 				pair := func(name string) error {
 					unlock, err := lock(b.Context(), name)
@@ -95,7 +95,7 @@ func BenchmarkPairs(b *testing.B) {
 
 // BenchmarkHandover is the time from before a release until another client, which was waiting, has the name.
 func BenchmarkHandover(b *testing.B) {
-	each(b, nil, func(b *testing.B, dial func() locker) {
+	each(b, false, func(b *testing.B, dial func() locker) {
 		one, other := dial(), dial()
 		var took []time.Duration
 		for b.Loop() {

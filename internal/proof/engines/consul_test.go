@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store/consul"
 )
 
-var consulKind = kind{
+var _ = register(kind{
 	name: "consul", start: servers.Consul,
 	prepare: func(testing.TB, *servers.Server) instance {
 		return instance{open: func(t testing.TB, addr string) store.Store {
@@ -35,6 +35,22 @@ var consulKind = kind{
 			return l.Unlock, err
 		}
 	}},
+	floor: consulFloor,
+})
+
+func consulFloor(t testing.TB, srv *servers.Server) locker {
+	client := consulClient(t, srv.Addr)
+	return swapping(func(ctx context.Context, name string, old uint64) (uint64, error) {
+		op := &api.KVTxnOp{Verb: api.KVCAS, Key: name, Value: []byte(floorValue), Index: old} // unlike KV.CAS, it tells the next index
+		ok, resp, _, err := client.Txn().Txn(api.TxnOps{{KV: op}}, new(api.QueryOptions).WithContext(ctx))
+		switch {
+		case err != nil:
+			return 0, err
+		case !ok:
+			return 0, errRefused
+		}
+		return resp.Results[0].KV.ModifyIndex, nil
+	})
 }
 
 func consulClient(t testing.TB, addr string) *api.Client {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/postgres"
 	"github.com/leasehold/leasehold/store/storetest"
 )
 
@@ -19,25 +18,22 @@ import (
 // each: waiters that hear of what others write make it dearer. What the processors spend while nobody writes is told apart.
 func BenchmarkForeignWrite(b *testing.B) {
 	const stores, keys = 200, 10
-	for _, k := range []kind{postgresKind, redisKind, natsKind} {
+	for _, k := range kinds {
+		if k.crowd == nil {
+			continue
+		}
 		b.Run("engine="+k.name, func(b *testing.B) {
-			var opts []servers.Option
-			if k.name == "postgres" {
-				opts = append(opts, servers.Set("max_connections", "700"))
-			}
-			srv := k.start(b, opts...)
-			open := k.prepare(b, srv).open
-			writer := open(b, srv.Addr)
+			srv := k.start(b, k.crowd.options...)
+			inst := k.prepare(b, srv)
+			open := func(t testing.TB, srv *servers.Server) store.Store { return inst.open(t, srv.Addr) }
+			writer := open(b, srv)
 			b.Run("waiters=0", func(b *testing.B) { foreignWrites(b, writer, 0) })
-			if k.name == "postgres" { // the waits that begin at once would take a connection each
-				open = func(t testing.TB, addr string) store.Store {
-					st, err := postgres.Open(t.Context(), pgPoolOf(t, srv, addr, 2), postgres.Options{Table: "engines"})
-					return opened(t, st, err)
-				}
+			if k.crowd.open != nil {
+				open = k.crowd.open
 			}
 			var waiting atomic.Int64
 			for i := range stores {
-				st := open(b, srv.Addr)
+				st := open(b, srv)
 				for j := range keys {
 					waiting.Add(1)
 					go func() {

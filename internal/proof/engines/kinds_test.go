@@ -3,6 +3,8 @@ package engines
 import (
 	"context"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -23,6 +25,19 @@ type kind struct {
 	prepare func(t testing.TB, srv *servers.Server) instance
 	// recipe is the lock that the engine's own client, or its manual, offers: nil where there is none.
 	recipe *recipe
+	floor  dialer
+	// erase deletes a record by the engine's own client, where that is a matter of a line.
+	erase func(t testing.TB, srv *servers.Server, name string) error
+	// release is how many numbers name a line of releases, of a server that comes with the system; 0 if scripts/engines pins its version.
+	release int
+	planned bool   // the page on elections has its hand-overs
+	crowd   *crowd // of waiters, whom BenchmarkForeignWrite tries; nil where waiters hear of their own keys alone
+}
+
+// crowd is what it takes to have 200 stores on a server at once.
+type crowd struct {
+	options []servers.Option
+	open    func(t testing.TB, srv *servers.Server) store.Store // nil where those of the kind will do
 }
 
 // recipe is a lock of others, to compare with.
@@ -43,8 +58,23 @@ type instance struct {
 	open func(t testing.TB, addr string) store.Store
 }
 
-// kinds are the engines that have a server.
-var kinds = []kind{etcdKind, consulKind, zooKeeper, kubernetesKind, postgresKind, redisKind, natsKind, dynamoDB}
+// kinds are the engines that have a server, by name. Each is entered in a file of its own.
+var kinds []kind
+
+func register(k kind) kind {
+	at, _ := slices.BinarySearchFunc(kinds, k, func(a, b kind) int { return strings.Compare(a.name, b.name) })
+	kinds = slices.Insert(kinds, at, k)
+	return k
+}
+
+// The servers that tests can start, and the engines that are tried here, are the same.
+func TestEveryServerIsTried(t *testing.T) {
+	for _, s := range servers.Kinds() {
+		if !slices.ContainsFunc(kinds, func(k kind) bool { return k.name == s.Name() }) {
+			t.Errorf("%s has a server, and isn't tried here: register it in %s_test.go", s.Name(), s.Name())
+		}
+	}
+}
 
 // onEach has try use each engine, the embedded file first. All handles that it opens are on one set of records.
 func onEach(t *testing.T, try func(t *testing.T, open func(t testing.TB) store.Store)) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -26,7 +27,7 @@ import (
 // The elector reports each of its terms on stderr, in the middle of a benchmark's lines.
 func init() { klog.SetLogger(klog.New(nil)) }
 
-var kubernetesKind = kind{
+var kubernetesKind = register(kind{
 	name: "kubernetes", start: servers.Kubernetes,
 	prepare: func(t testing.TB, srv *servers.Server) instance {
 		namespace := theNamespace(t, srv)
@@ -41,6 +42,24 @@ var kubernetesKind = kind{
 			return elect(ctx, client, namespace, "recipe-"+name)
 		}
 	}},
+	floor: kubernetesFloor,
+	erase: func(t testing.TB, srv *servers.Server, name string) error {
+		return kubeClient(t, srv, srv.Addr).Leases(theNamespace(t, srv)).Delete(t.Context(), name, metav1.DeleteOptions{})
+	},
+})
+
+func kubernetesFloor(t testing.TB, srv *servers.Server) locker {
+	leases := kubeClient(t, srv, srv.Addr).Leases(theNamespace(t, srv))
+	return swapping(func(ctx context.Context, name string, old *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+		if old == nil {
+			meta := metav1.ObjectMeta{Name: name, Annotations: map[string]string{"floor": floorValue}}
+			return leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: meta}, metav1.CreateOptions{})
+		}
+		next := old.DeepCopy() // it has the resource version; an update that changes nothing isn't written
+		holder := rand.Text()
+		next.Spec.HolderIdentity = &holder
+		return leases.Update(ctx, next, metav1.UpdateOptions{})
+	})
 }
 
 // elect is an election by client-go with its default timings, until it is won.

@@ -10,12 +10,9 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/lessor"
-	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
@@ -32,24 +29,6 @@ func outsiderRounds(t testing.TB) int {
 		t.Fatalf("LEASEHOLD_OUTSIDER_ROUNDS=%s: want a number of rounds", text)
 	}
 	return n
-}
-
-// erasers delete a record by the engine's own client, where that is a matter of a line.
-var erasers = map[string]func(t testing.TB, srv *servers.Server, name string) error{
-	"etcd": func(t testing.TB, srv *servers.Server, name string) error {
-		_, err := etcdClient(t, srv.Addr).Delete(t.Context(), "engines/"+name)
-		return err
-	},
-	"kubernetes": func(t testing.TB, srv *servers.Server, name string) error {
-		return kubeClient(t, srv, srv.Addr).Leases(theNamespace(t, srv)).Delete(t.Context(), name, metav1.DeleteOptions{})
-	},
-	"postgres": func(t testing.TB, srv *servers.Server, name string) error {
-		_, err := pgPool(t, srv, srv.Addr).Exec(t.Context(), "DELETE FROM engines WHERE key = $1", name)
-		return err
-	},
-	"redis": func(t testing.TB, srv *servers.Server, name string) error {
-		return redisClient(t, srv, srv.Addr).Del(t.Context(), "engines:"+name).Err()
-	},
 }
 
 // meddler is an outsider with a handle of its own on the records.
@@ -102,7 +81,7 @@ func TestFinding_S16_OutsidersEndTerms(t *testing.T) {
 			inst := k.prepare(t, srv)
 			stalltest.Run(t, func(try testing.TB) {
 				var erase func(name string) error
-				if e := erasers[k.name]; e != nil {
+				if e := k.erase; e != nil {
 					erase = func(name string) error { return e(try, srv, name) }
 				}
 				tryOutsiders(try, t, func(t testing.TB) store.Store { return inst.open(t, srv.Addr) }, erase)

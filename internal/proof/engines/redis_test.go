@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold/leasehold/store/redis"
 )
 
-var redisKind = kind{
+var _ = register(kind{
 	name: "redis", start: servers.Redis,
 	prepare: func(_ testing.TB, srv *servers.Server) instance {
 		return instance{open: func(t testing.TB, addr string) store.Store {
@@ -38,6 +38,30 @@ var redisKind = kind{
 			}
 		}
 	}},
+	floor: redisFloor,
+	erase: func(t testing.TB, srv *servers.Server, name string) error {
+		return redisClient(t, srv, srv.Addr).Del(t.Context(), "engines:"+name).Err()
+	},
+	release: 2,
+	crowd:   &crowd{},
+})
+
+// redisSwap writes a value and its version if the version is the one before.
+var redisSwap = goredis.NewScript(`
+if (redis.call('HGET', KEYS[1], 'version') or '') ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[1], 'version', ARGV[2], 'record', ARGV[3])
+return 1`)
+
+func redisFloor(t testing.TB, srv *servers.Server) locker {
+	client := redisClient(t, srv, srv.Addr)
+	return swapping(func(ctx context.Context, name, old string) (string, error) {
+		next := rand.Text()
+		n, err := redisSwap.Run(ctx, client, []string{name}, old, next, floorValue).Int()
+		if err == nil && n != 1 {
+			err = errRefused
+		}
+		return next, err
+	})
 }
 
 // redisUnlock is the script of the manual's page on distributed locks.

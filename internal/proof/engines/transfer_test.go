@@ -50,7 +50,10 @@ func TestPlannedHandover(t *testing.T) {
 			return opened(t, st, err)
 		})
 	})
-	for _, k := range []kind{etcdKind, postgresKind, dynamoDB} {
+	for _, k := range kinds {
+		if !k.planned {
+			continue
+		}
 		t.Run(k.name, func(t *testing.T) {
 			srv := k.start(t)
 			inst := k.prepare(t, srv)

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold/leasehold/store/zookeeper"
 )
 
-var zooKeeper = kind{
+var _ = register(kind{
 	name: "zookeeper", start: servers.ZooKeeper,
 	recipe: &recipe{name: "zk.Lock (sequential znodes)", dial: func(t testing.TB, srv *servers.Server) locker {
 		conn := zkConnect(t, srv.Addr)
@@ -28,6 +28,19 @@ var zooKeeper = kind{
 			return opened(t, st, err)
 		}}
 	},
+	floor:   zooKeeperFloor,
+	release: 2,
+})
+
+func zooKeeperFloor(t testing.TB, srv *servers.Server) locker {
+	conn := zkConnect(t, srv.Addr)
+	return swapping(func(_ context.Context, name string, old *zk.Stat) (*zk.Stat, error) {
+		if old == nil {
+			_, err := conn.Create("/"+name, []byte(floorValue), 0, zk.WorldACL(zk.PermAll))
+			return &zk.Stat{}, err
+		}
+		return conn.Set("/"+name, []byte(floorValue), old.Version)
+	})
 }
 
 type quiet struct{}

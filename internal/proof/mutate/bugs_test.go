@@ -46,7 +46,11 @@ func TestABugWhoseCodeHasMoved(t *testing.T) {
 
 // Every file and function that is to be mutated is there.
 func TestTargetsAreThere(t *testing.T) {
-	for _, target := range Targets {
+	targets, err := Targets("../../..")
+	if err != nil || len(targets) < len(core)+9 {
+		t.Fatalf("%d targets: %v", len(targets), err)
+	}
+	for _, target := range targets {
 		for _, name := range target.Funcs {
 			there := false
 			for _, file := range target.Files {
@@ -57,12 +61,12 @@ func TestTargetsAreThere(t *testing.T) {
 				there = there || s.function(name) != nil
 			}
 			if !there {
-				t.Errorf("internal/proof/mutate/targets.go: %s has no function %s", target.Dir, name)
+				t.Errorf("%s has no function %s, which targets.go or mutants.json names", target.Dir, name)
 			}
 		}
 		for _, name := range target.Files {
 			if _, err := os.Stat(filepath.Join("..", "..", "..", target.Dir, name)); err != nil {
-				t.Errorf("internal/proof/mutate/targets.go: %v", err)
+				t.Errorf("targets.go or mutants.json of %s: %v", target.Dir, err)
 			}
 		}
 	}

@@ -1,5 +1,14 @@
 package mutate
 
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
 // Target is a package whose mutants are tried, and the tests that have to notice them.
 type Target struct {
 	Dir    string
@@ -19,8 +28,8 @@ type Suite struct {
 // simulated are the simulator's tests that take less than a second.
 const simulated = "^(TestSeeds|TestFinding_S16_OutsidersInTheSimulator)$"
 
-// Targets are the packages that safety depends on. The tests run with -short.
-var Targets = []Target{
+// core are the targets that are no engines.
+var core = []Target{
 	{
 		// What the model check tells states apart by: no decision reads it.
 		Dir: "internal/protocol", Spare: []string{"state.go"},
@@ -36,33 +45,29 @@ var Targets = []Target{
 	{Dir: "election", Suites: []Suite{{Dir: "election"}}},
 	{Dir: "internal/ballot", Suites: []Suite{{Dir: "election"}}},
 	{Dir: "internal/lessor", Suites: []Suite{{Dir: "internal/lessor"}}, Note: "The tests of the server, which drive it, are not run."},
-	{
-		Dir: "store/file", Files: []string{"commit.go", "lane.go", "lock.go", "row.go", "sqlite.go", "life.go"}, Suites: []Suite{{Dir: "store/file"}},
-		Note: "The way of a write only.",
-	},
-	{Dir: "store/consul", Files: []string{"errors.go"}, Funcs: []string{"leaderless", "refused", "Store.outcome"}, Suites: []Suite{{"store/consul", certain}}},
-	{Dir: "store/dynamodb", Files: []string{"record.go"}, Funcs: []string{"Store.outcome"}, Suites: []Suite{{"store/dynamodb", certain}}},
-	{
-		Dir: "store/dynamodb/internal/table", Files: []string{"attempt.go", "fate.go", "write.go"}, Suites: []Suite{{Dir: "store/dynamodb/internal/table"}},
-		Funcs: []string{
-			"Table.do", "progress.unsent", "progress.local", "progress.trace", "progress.options", "code", "status", "throttled", "fateOf", "fateOfCode",
-			"dialling", "Table.write", "Table.lost",
-		},
-	},
-	{
-		Dir: "store/etcd", Files: []string{"outcome.go"}, Suites: []Suite{{"store/etcd", certain}},
-		Funcs: []string{"attempts.certain", "attempts.cause", "attempts.refused", "attempts.failed", "refused", "code", "because"},
-	},
-	{
-		Dir: "store/kubernetes", Files: []string{"errors.go", "write.go"}, Suites: []Suite{{"store/kubernetes", "^(TestWhichErrorsAreCertain|TestWhatIsMissing)$"}},
-		Funcs: []string{"unsent", "distrusted", "statusCode", "status", "isMissing", "unexpected", "isConflict", "Store.failed", "refused"},
-	},
-	{Dir: "store/nats", Files: []string{"write.go"}, Funcs: []string{"mismatch", "outcome", "refused"}, Suites: []Suite{{"store/nats", certain}}},
-	{Dir: "store/postgres", Files: []string{"ask.go"}, Funcs: []string{"refused", "sqlstate"}, Suites: []Suite{{"store/postgres", certain}}},
-	{Dir: "store/redis", Files: []string{"call.go", "write.go"}, Funcs: []string{"isRefusal", "first", "Store.outcome"}, Suites: []Suite{{"store/redis", certain}}},
-	{Dir: "store/zookeeper", Files: []string{"call.go"}, Funcs: []string{"answered", "Store.outcome", "Store.readError"}, Suites: []Suite{{"store/zookeeper", certain}}},
 }
 
-// certain is an engine's test of how errors are told apart: those after which a write was certainly
-// not made. It needs no server.
-const certain = "^TestWhichErrorsAreCertain$"
+// Targets returns the packages that safety depends on: those of the core, and those that engines
+// name in store/*/mutants.json. The tests run with -short. It returns an error when such a file
+// can't be read or says what a Target doesn't know.
+func Targets(root string) ([]Target, error) {
+	files, err := filepath.Glob(filepath.Join(root, "store", "*", "mutants.json"))
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Clone(core)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		var engine []Target
+		dec := json.NewDecoder(bytes.NewReader(text))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&engine); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		all = append(all, engine...)
+	}
+	return all, nil
+}

@@ -145,11 +145,15 @@ func rows(root, name string) error {
 const remains = `store/%[1]s is there. It conforms, in memory: go test ./store/%[1]s
 
 To be done, as CONTRIBUTING.md says under "Add an engine":
-  store/%[1]s/doc.go                  what a record is there
-  store/%[1]s/%[1]s.go, read.go       requests to the server, in place of the DB in memory
-  internal/proof/servers/%[1]s.go     what starts the server for tests
-  internal/proof/archtest/table.go    the one library that the engine may use
-  store/open/%[1]s.go                 the URL
-then scripts/tidy store/%[1]s, scripts/api, and
+  store/%[1]s/testserver/%[1]s.sh           what installs the server for tests
+  internal/proof/servers/%[1]s.go           what starts it
+  internal/proof/archtest/table.go          the one library that the engine may use
+  store/%[1]s/doc.go                        what a record is there
+  store/%[1]s/%[1]s.go, read.go             requests to the server, in place of the DB in memory
+  store/%[1]s/mutants.json                  the code that tells errors apart
+  internal/proof/engines/%[1]s_test.go      the engine beside the others
+  store/open/%[1]s.go, %[1]s_test.go        the URL
+  docs/stores.md, compose.yaml              how people reach it
+then scripts/tidy, scripts/api, and
 go test ./internal/proof/archtest -run 'TestWordsOfTheCode|TestSizesArePrinted' -update
 `

@@ -87,48 +87,45 @@ curl() { command curl --fail-with-body "$@"; }
 at() { printf '\n@@ %s\n' "$1"; }
 `
 
-// engine is one that a block may have a server of.
-type engine struct {
-	start   func(t testing.TB, opts ...servers.Option) *servers.Server
-	scheme  string         // of its URLs
-	address *regexp.Regexp // what in a block stands for its address
-	tool    string         // of the engine's own, which a block may call
-}
+// engines are the servers that a block may have, by name.
+var engines = func() map[string]servers.Kind {
+	all := map[string]servers.Kind{}
+	for _, k := range servers.Kinds() {
+		all[k.Name()] = k
+	}
+	return all
+}()
 
-var engines = map[string]engine{
-	"etcd":       {servers.Etcd, "etcd://", regexp.MustCompile(`etcd://[0-9.:,]+`), "etcdctl"},
-	"consul":     {servers.Consul, "consul://", regexp.MustCompile(`consul://[0-9.:]+`), "consul"},
-	"zk":         {servers.ZooKeeper, "", regexp.MustCompile(`10\.0\.0\.5(?::2181)?`), ""},
-	"redis":      {servers.Redis, "redis://", regexp.MustCompile(`redis://[0-9.:]+`), ""},
-	"postgres":   {servers.Postgres, "", regexp.MustCompile(`postgres://[a-z0-9.:@/?=_]+`), ""},
-	"dynamodb":   {servers.DynamoDB, "", regexp.MustCompile(`http://127\.0\.0\.1:8000`), ""},
-	"kubernetes": {servers.Kubernetes, "", regexp.MustCompile(`there is none`), ""},
-}
-
-// zkCli is what distributions install under that name.
-const zkCli = "#!/bin/sh\nexec java -cp /usr/share/java/zookeeper.jar org.apache.zookeeper.ZooKeeperMain \"$@\"\n"
-
-// serve starts the engine's server, and returns what stands for its address. It adds to env what
+// started starts the engine's server, and returns what stands for its address. It adds to env what
 // the engine's own tools take, and to the folder bin those that aren't on the PATH.
-func (e engine) serve(t *testing.T, bin string, env map[string]string) (address string) {
+func started(t *testing.T, kind servers.Kind, bin string, env map[string]string) (address string) {
 	t.Helper()
-	s := e.start(t, servers.Shared())
+	s := kind.Start(t, servers.Shared())
 	for name, value := range s.Env {
 		env[name] = value
 	}
-	if e.tool != "" {
-		program, err := servers.Program(strings.TrimSuffix(e.tool, "ctl"), e.tool)
-		if err == nil {
-			err = os.Symlink(program, filepath.Join(bin, e.tool))
-		}
-		if err != nil {
+	page := kind.Page()
+	for name, program := range page.Tools {
+		if err := tool(filepath.Join(bin, name), kind.Name(), program); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if e.scheme != "" {
-		return e.scheme + s.Addr
+	if page.Scheme != "" {
+		return page.Scheme + s.Addr
 	}
 	return s.URL
+}
+
+// tool makes a program of an engine's own: a script, or a link to what scripts/engines installed.
+func tool(path, engine, program string) error {
+	if strings.HasPrefix(program, "#!") {
+		return os.WriteFile(path, []byte(program), 0o700) //nolint:gosec // a program
+	}
+	file, err := servers.Program(engine, program)
+	if err != nil {
+		return err
+	}
+	return os.Symlink(file, path)
 }
 
 var serve = regexp.MustCompile(`(?m)leasehold serve\b([^\n]*)`)
@@ -150,9 +147,6 @@ func session(t *testing.T, blocks []Block, tally *Tally) {
 	t.Helper()
 	t.Parallel()
 	s := &shellSession{t: t, dir: t.TempDir(), bin: t.TempDir(), server: servers.FreeAddr(t), served: map[string]string{}, env: map[string]string{}}
-	if err := os.WriteFile(filepath.Join(s.bin, "zkCli.sh"), []byte(zkCli), 0o700); err != nil { //nolint:gosec // a program
-		t.Fatal(err)
-	}
 	s.script.WriteString(strings.ReplaceAll(prelude, "SERVER", s.server))
 	for _, b := range blocks {
 		s.add(b)
@@ -188,12 +182,12 @@ func (s *shellSession) at(what string, want *step) {
 func (s *shellSession) add(b Block) {
 	s.t.Helper()
 	for _, name := range b.With {
-		e, there := engines[name]
+		kind, there := engines[name]
 		if !there {
 			s.t.Fatalf("%s: with: %s: no such engine", b, name)
 		}
 		if s.served[name] == "" {
-			s.served[name] = e.serve(s.t, s.bin, s.env)
+			s.served[name] = started(s.t, kind, s.bin, s.env)
 		}
 	}
 	for _, name := range b.programs() {
@@ -226,7 +220,9 @@ func (s *shellSession) add(b Block) {
 // real puts real addresses in place of the pages'.
 func (s *shellSession) real(text string) string {
 	for name, address := range s.served {
-		text = engines[name].address.ReplaceAllString(text, address)
+		if stands := engines[name].Page().Address; stands != nil {
+			text = stands.ReplaceAllString(text, address)
+		}
 	}
 	text = serve.ReplaceAllStringFunc(text, func(call string) string {
 		if strings.Contains(call, "--listen") {

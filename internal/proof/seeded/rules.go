@@ -119,17 +119,36 @@ var ShareRules = []Rule{RuleShareLimit, RuleShareWriter, RuleShareOver, RuleShar
 const (
 	// A slice is taken only from a session that was closed.
 	RuleShardClosed Rule = "shard-closed-first"
+	// The assigner proposes, and takes only from a session that it knows to be closed.
+	RuleShardTaken Rule = "shard-taken-when-closed"
+	// An owner is a session, not the worker that had it.
+	RuleShardSession Rule = "shard-owner-is-session"
 	// An owner acts only on a chunk that no failover takes back.
 	RuleShardConfirm Rule = "shard-confirmed"
+	// What is pushed and may be taken back starts nothing and ends nothing.
+	RuleShardPush Rule = "shard-push-agrees"
+	// Else a push counts as a read only where a read may not be taken back, and neither the push.
+	RuleShardPushDurable Rule = "shard-push-durable"
+	// And only when it is newer than all that the owner has acted on.
+	RuleShardPushNewer Rule = "shard-push-newer"
 	// A slice goes on only when its owner has stopped it.
 	RuleShardDrained Rule = "shard-drained-first"
-	RuleShardValid   Rule = "shard-while-valid"  // an owner acts only while its session is valid
-	RuleShardMove    Rule = "shard-move-raises"  // a change of owner raises the token
-	RuleShardSplit   Rule = "shard-split-raises" // both parts of a split have higher tokens
-	RuleShardMerge   Rule = "shard-merge-raises" // what was merged has a higher token than both
+	// What may have been passed on stays stopped, whether an answer came or not.
+	RuleShardStays Rule = "shard-stays-stopped"
+	RuleShardValid Rule = "shard-while-valid"  // an owner acts only while its session is valid
+	RuleShardMove  Rule = "shard-move-raises"  // a change of owner raises the token
+	RuleShardSplit Rule = "shard-split-raises" // both parts of a split have higher tokens
+	RuleShardMerge Rule = "shard-merge-raises" // what was merged has a higher token than both
 )
 
 // ShardRules lists them.
 var ShardRules = []Rule{
-	RuleShardClosed, RuleShardConfirm, RuleShardDrained, RuleShardValid, RuleShardMove, RuleShardSplit, RuleShardMerge,
+	RuleShardClosed, RuleShardConfirm, RuleShardDrained, RuleShardStays, RuleShardValid, RuleShardMove, RuleShardSplit, RuleShardMerge,
+}
+
+// ShardModelRules lists those that the model check of package shard notices. The others are of
+// clocks, and of how the assigner looks at sessions.
+var ShardModelRules = []Rule{
+	RuleShardTaken, RuleShardSession, RuleShardConfirm, RuleShardPush, RuleShardPushDurable, RuleShardPushNewer, RuleShardDrained, RuleShardStays,
+	RuleShardMove, RuleShardSplit, RuleShardMerge,
 }

@@ -8,10 +8,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 )
 
-var consul = &engine{
+var consul = register(&engine{
 	name: "consul", title: "Consul", ports: 4, options: "tls password settings",
 	find:  installed("consul", "consul"),
 	plan:  planConsul,
@@ -26,7 +27,10 @@ var consul = &engine{
 		s.Env["CONSUL_HTTP_ADDR"] = s.URL
 		return nil
 	},
-}
+	store:  func(s *Server) Store { return Store{URL: "consul://" + s.Addr + "/leasehold"} },
+	page:   Page{Scheme: "consul://", Address: regexp.MustCompile(`consul://[0-9.:]+`), Tools: map[string]string{"consul": "consul"}},
+	client: consulClient{},
+})
 
 // Consul starts a Consul server that is its own cluster. With [Password], requests without a token
 // are refused.
@@ -87,4 +91,16 @@ func consulReady(ctx context.Context, s *Server) error {
 		return err
 	}
 	return wants(200, `"passing"`)(s.get(ctx, s.URL+"/v1/health/state/passing?consistent", token...))
+}
+
+// consulClient is the plainest client.
+type consulClient struct{}
+
+func (consulClient) put(ctx context.Context, s *Server, value string) error {
+	return wants(200, "true")(s.ask(ctx, "PUT", s.URL+"/v1/kv/key", value, "X-Consul-Token", s.Extra["password"]))
+}
+
+func (consulClient) get(ctx context.Context, s *Server) (string, error) {
+	status, text, err := s.get(ctx, s.URL+"/v1/kv/key?raw&consistent", "X-Consul-Token", s.Extra["password"])
+	return text, wants(200, "")(status, text, err)
 }

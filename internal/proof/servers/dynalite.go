@@ -10,7 +10,7 @@ import (
 // dynaliteCLI is where npm installs its command.
 const dynaliteCLI = "node_modules/dynalite/cli.js"
 
-var dynalite = &engine{
+var dynalite = register(&engine{
 	name: "dynalite", title: "dynalite", ports: 1, options: "settings", extra: true,
 	find: func() (string, error) {
 		if _, err := Program("dynalite", dynaliteCLI); err != nil {
@@ -30,9 +30,11 @@ var dynalite = &engine{
 		}
 		return command{args: append([]string{node, cli}, s.config.flags(flags)...)}, nil
 	},
-	ready: dynamodb.ready,
-	adopt: dynamodb.adopt,
-}
+	ready:  dynamodb.ready,
+	adopt:  dynamodb.adopt,
+	store:  storeOfDynamoDB,
+	client: dynamodbClient{},
+})
 
 // Dynalite starts dynalite, an emulator of DynamoDB that doesn't return the item which a condition
 // failed on, has no transactions and no calls about TTL. It needs Node.js; where it is missing the

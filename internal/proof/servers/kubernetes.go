@@ -11,13 +11,16 @@ import (
 	"testing"
 )
 
-var kubernetes = &engine{
+var kubernetes = register(&engine{
 	name: "kubernetes", title: "the Kubernetes API server", ports: 1, options: "tls settings", secure: true,
-	find:  installed("kubernetes", "kube-apiserver"),
-	plan:  planKubernetes,
-	ready: kubernetesReady,
-	adopt: adoptKubernetes,
-}
+	find:    installed("kubernetes", "kube-apiserver"),
+	plan:    planKubernetes,
+	ready:   kubernetesReady,
+	adopt:   adoptKubernetes,
+	store:   func(s *Server) Store { return Store{URL: "k8s://default?kubeconfig=" + s.Extra["kubeconfig"]} },
+	adoptBy: func(s *Server) string { return s.Extra["kubeconfig"] },
+	client:  kubernetesClient{},
+})
 
 // Kubernetes starts kube-apiserver on an etcd of its own: no controllers, no nodes.
 // Extra["kubeconfig"] is the file of an administrator, whose token is Extra["token"];
@@ -127,4 +130,27 @@ func tokenIn(text []byte) string {
 		return string(found[1])
 	}
 	return ""
+}
+
+// kubernetesClient is the plainest client.
+type kubernetesClient struct{}
+
+func (kubernetesClient) put(ctx context.Context, s *Server, value string) error {
+	url := s.URL + "/api/v1/namespaces/default/configmaps"
+	body := fmt.Sprintf(`{"metadata":{"name":"key"},"data":{"value":%q}}`, value)
+	header := []string{"Authorization", "Bearer " + s.Extra["token"], "Content-Type", "application/json"}
+	status, text, err := s.ask(ctx, "POST", url, body, header...)
+	if status == 409 {
+		return wants(200, value)(s.ask(ctx, "PUT", url+"/key", body, header...))
+	}
+	return wants(201, value)(status, text, err)
+}
+
+func (kubernetesClient) get(ctx context.Context, s *Server) (string, error) {
+	status, text, err := s.get(ctx, s.URL+"/api/v1/namespaces/default/configmaps/key", "Authorization", "Bearer "+s.Extra["token"])
+	var answer struct{ Data struct{ Value string } }
+	if err := wants(200, "value")(status, text, err); err != nil {
+		return "", err
+	}
+	return answer.Data.Value, json.Unmarshal([]byte(text), &answer)
 }

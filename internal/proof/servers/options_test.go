@@ -10,12 +10,12 @@ import (
 
 // TestTLS also reaches each server without what it asks for.
 func TestTLS(t *testing.T) {
-	for _, k := range kinds {
-		if !strings.Contains(k.engine.options, "tls") || k.engine.secure {
+	for _, k := range engines {
+		if !strings.Contains(k.options, "tls") || k.secure {
 			continue
 		}
 		for _, mutual := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/mutual=%t", k.engine.name, mutual), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/mutual=%t", k.name, mutual), func(t *testing.T) {
 				t.Parallel()
 				option := TLS()
 				if mutual {
@@ -55,11 +55,11 @@ func without(m map[string]string, name, value string) map[string]string {
 }
 
 func TestPassword(t *testing.T) {
-	for _, k := range kinds {
-		if !strings.Contains(k.engine.options, "password") {
+	for _, k := range engines {
+		if !strings.Contains(k.options, "password") {
 			continue
 		}
-		t.Run(k.engine.name, func(t *testing.T) {
+		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			const password = "9d1b5a52-3f0e-4a58-8a2e-0d4b1f6c7e21"
 			s := k.start(t, Password(password))
@@ -76,11 +76,11 @@ func TestPassword(t *testing.T) {
 }
 
 func TestReplica(t *testing.T) {
-	for _, k := range kinds {
-		if !strings.Contains(k.engine.options, "replica") {
+	for _, k := range engines {
+		if !strings.Contains(k.options, "replica") {
 			continue
 		}
-		t.Run(k.engine.name, func(t *testing.T) {
+		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			primary := k.start(t, Password("secret"))
 			if err := k.client.put(t.Context(), primary, "told"); err != nil {
@@ -111,16 +111,23 @@ func TestSet(t *testing.T) {
 }
 
 func TestUnknownOptionsAreRefused(t *testing.T) {
-	for _, c := range []struct {
-		engine string
-		option Option
-		word   string
-	}{{"zookeeper", TLS(), "tls"}, {"etcd", Password("x"), "password"}, {"nats", ReplicaOf(&Server{}), "replica"}, {"dynamodb", Set("a", "b"), "settings"}} {
-		if s, err := Launch(t.Context(), c.engine, t.TempDir(), c.option); err == nil || !strings.Contains(err.Error(), c.word) {
-			t.Errorf("%s: got %v, %v, want an error about %s", c.engine, s, err, c.word)
+	options := map[string]Option{"tls": TLS(), "password": Password("x"), "replica": ReplicaOf(&Server{}), "settings": Set("a", "b")}
+	tried := 0
+	for _, k := range engines {
+		for word, option := range options {
+			if strings.Contains(k.options, word) {
+				continue
+			}
+			if s, err := Launch(t.Context(), k.name, t.TempDir(), option); err == nil || !strings.Contains(err.Error(), word) {
+				t.Errorf("%s: got %v, %v, want an error about %s", k.name, s, err, word)
+			}
+			tried++
 		}
 	}
-	if _, err := Launch(t.Context(), "oracle", t.TempDir()); err == nil || !strings.Contains(err.Error(), "etcd") {
+	if tried < 10 {
+		t.Errorf("%d options were tried", tried)
+	}
+	if _, err := Launch(t.Context(), "oracle", t.TempDir()); err == nil || !strings.Contains(err.Error(), engines[0].name) {
 		t.Errorf("got %v, want an error with the engines' names", err)
 	}
 	if _, err := Launch(t.Context(), "consul", t.TempDir(), Set("limits", "{")); err == nil || !strings.Contains(err.Error(), "no JSON") {

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,13 +11,14 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-var postgres = &engine{
+var postgres = register(&engine{
 	name: "postgres", title: "PostgreSQL", ports: 1, options: "tls password replica settings",
 	death: sigQuit, // the immediate shutdown, which takes the shared memory away
 	find:  findPostgres,
@@ -42,7 +44,10 @@ var postgres = &engine{
 		s.Addr, s.URL = u.Host, text
 		return nil
 	},
-}
+	store:  func(s *Server) Store { return Store{URL: s.URL, Init: "postgres"} },
+	page:   Page{Address: regexp.MustCompile(`postgres://[a-z0-9.:@/?=_]+`)},
+	client: postgresClient{},
+})
 
 // Postgres starts PostgreSQL with the superuser postgres, who needs no password without [Password].
 func Postgres(t testing.TB, opts ...Option) *Server { t.Helper(); return start(t, postgres, opts) }
@@ -260,4 +265,31 @@ func (s *Server) appendTo(file, text string) error {
 	}
 	_, err = f.WriteString(text)
 	return errors.Join(err, f.Close())
+}
+
+// postgresClient is the plainest client.
+type postgresClient struct{}
+
+func (postgresClient) run(ctx context.Context, s *Server, statement string) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(s.Extra["bin"], "psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-c", statement)
+	cmd.Env = os.Environ()
+	for name, value := range s.Env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, &complaints)
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+func (p postgresClient) put(ctx context.Context, s *Server, value string) error {
+	_, err := p.run(ctx, s, fmt.Sprintf("CREATE TABLE IF NOT EXISTS t (v text); DELETE FROM t; INSERT INTO t VALUES ('%s')", value))
+	return err
+}
+
+func (p postgresClient) get(ctx context.Context, s *Server) (string, error) {
+	return p.run(ctx, s, "SELECT v FROM t")
 }

@@ -6,11 +6,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-var redis = &engine{
+var redis = register(&engine{
 	name: "redis", title: "Redis", ports: 1, options: "tls password replica settings",
 	find:  onPath("redis-server", "valkey-server"),
 	plan:  planRedis,
@@ -27,7 +28,10 @@ var redis = &engine{
 		}
 		return nil
 	},
-}
+	store:  func(s *Server) Store { return Store{URL: s.URL} },
+	page:   Page{Scheme: "redis://", Address: regexp.MustCompile(`redis://[0-9.:]+`)},
+	client: redisClient{},
+})
 
 // Redis starts Redis, or Valkey where that is installed instead. It writes to the disk before it
 // answers.
@@ -83,4 +87,30 @@ func redisReady(ctx context.Context, s *Server) error {
 		err = fmt.Errorf("INFO answered %q", answer)
 	}
 	return err
+}
+
+// redisClient is the plainest client.
+type redisClient struct{}
+
+func (redisClient) run(ctx context.Context, s *Server, commands ...string) (string, error) {
+	if p := s.Extra["password"]; p != "" {
+		commands = append([]string{"AUTH " + p}, commands...)
+	}
+	return s.exchange(ctx, strings.Join(commands, "\r\n")+"\r\nQUIT\r\n")
+}
+
+func (r redisClient) put(ctx context.Context, s *Server, value string) error {
+	text, err := r.run(ctx, s, "SET key "+value)
+	return wants(0, "+OK\r\n+OK\r\n")(0, strings.TrimPrefix(text, strings.Repeat("+OK\r\n", min(1, len(s.Extra["password"])))), err)
+}
+
+func (r redisClient) get(ctx context.Context, s *Server) (string, error) {
+	text, err := r.run(ctx, s, "GET key")
+	if err != nil {
+		return "", err
+	}
+	_, text, _ = strings.Cut(text, "$")
+	_, text, _ = strings.Cut(text, "\r\n")
+	value, _, _ := strings.Cut(text, "\r\n")
+	return value, nil
 }

@@ -57,6 +57,12 @@ type engine struct {
 	sweep func(s *Server)
 	// adopt fills in the fields of a server that somebody else started from its URL.
 	adopt func(s *Server, url string) error
+	// adoptBy returns what adopt takes; nil if that is the URL.
+	adoptBy func(s *Server) string
+
+	store  func(s *Server) Store
+	page   Page
+	client client
 }
 
 // command is how to start a program.
@@ -64,8 +70,6 @@ type command struct {
 	args []string
 	as   *account
 }
-
-var engines = []*engine{etcd, consul, zookeeper, kubernetes, postgres, redis, nats, dynamodb, dynalite}
 
 // Names returns what the engines are called in [Launch] and in scripts/engines.
 func Names() []string {

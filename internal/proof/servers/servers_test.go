@@ -8,26 +8,12 @@ import (
 	"time"
 )
 
-// kinds are the servers, and how to use them.
-var kinds = []struct {
-	engine *engine
-	start  func(testing.TB, ...Option) *Server
-	client client
-}{
-	{etcd, Etcd, etcdClient{}},
-	{consul, Consul, consulClient{}},
-	{kubernetes, Kubernetes, kubernetesClient{}},
-	{zookeeper, ZooKeeper, zookeeperClient{}},
-	{postgres, Postgres, postgresClient{}},
-	{redis, Redis, redisClient{}},
-	{nats, NATS, natsClient{}},
-	{dynamodb, DynamoDB, dynamodbClient{}},
-	{dynalite, Dynalite, dynamodbClient{}},
-}
+// within bounds one exchange with a server.
+const within = 20 * time.Second
 
 func TestAServerKeepsItsDataThroughFaults(t *testing.T) {
-	for _, k := range kinds {
-		t.Run(k.engine.name, func(t *testing.T) {
+	for _, k := range engines {
+		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			s := k.start(t)
 			keeps(t, s, k.client)

@@ -31,9 +31,9 @@ func TestSharedIsOneServer(t *testing.T) {
 }
 
 func TestServersThatAreUp(t *testing.T) {
-	for _, k := range kinds {
-		t.Run(k.engine.name, func(t *testing.T) {
-			if k.engine.secure && testing.Short() {
+	for _, k := range engines {
+		t.Run(k.name, func(t *testing.T) {
+			if k.secure && testing.Short() {
 				t.Skip("short")
 			}
 			up := k.start(t)
@@ -50,8 +50,8 @@ func TestServersThatAreUp(t *testing.T) {
 			if own := k.start(t); own.Addr == up.Addr {
 				t.Error("who wants a server of its own got the one that is up, although the program is installed")
 			}
-			t.Setenv(variable(k.engine), "!")
-			if _, failed, text := ends(t, func(t testing.TB) { k.start(t, Shared()) }); !failed || !strings.Contains(text, variable(k.engine)) {
+			t.Setenv(variable(k), "!")
+			if _, failed, text := ends(t, func(t testing.TB) { k.start(t, Shared()) }); !failed || !strings.Contains(text, variable(k)) {
 				t.Errorf("a bad URL: got failed = %t, %q", failed, text)
 			}
 		})

@@ -45,8 +45,8 @@ func variable(e *engine) string { return "LEASEHOLD_TEST_" + strings.ToUpper(e.n
 // Variable returns the environment variable by which tests find this server when it is up, and its
 // value.
 func (s *Server) Variable() (name, value string) {
-	if s.engine == kubernetes {
-		return variable(s.engine), s.Extra["kubeconfig"]
+	if s.engine.adoptBy != nil {
+		return variable(s.engine), s.engine.adoptBy(s)
 	}
 	return variable(s.engine), s.URL
 }

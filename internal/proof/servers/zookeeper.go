@@ -1,13 +1,17 @@
 package servers
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -15,7 +19,10 @@ import (
 // zookeeperJar is where Debian installs it; its manifest names the other jars.
 const zookeeperJar = "/usr/share/java/zookeeper.jar"
 
-var zookeeper = &engine{
+// zkCli is what distributions install under that name.
+const zkCli = "#!/bin/sh\nexec java -cp " + zookeeperJar + " org.apache.zookeeper.ZooKeeperMain \"$@\"\n"
+
+var zookeeper = register(&engine{
 	name: "zookeeper", title: "ZooKeeper", ports: 1, options: "settings",
 	find: func() (string, error) {
 		if _, err := os.Stat(zookeeperJar); err != nil {
@@ -39,7 +46,10 @@ var zookeeper = &engine{
 		}
 		return nil
 	},
-}
+	store:  func(s *Server) Store { return Store{URL: "zk://" + s.Addr + "/leasehold"} },
+	page:   Page{Address: regexp.MustCompile(`10\.0\.0\.5(?::2181)?`), Tools: map[string]string{"zkCli.sh": zkCli}},
+	client: zookeeperClient{},
+})
 
 // ZooKeeper starts ZooKeeper with sessions of 1 s to 60 s; the settings tickTime and
 // maxSessionTimeout move these. Its URL is its connect string.
@@ -63,4 +73,68 @@ func planZooKeeper(_ context.Context, s *Server, java string) (command, error) {
 		java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Dzookeeper.jmx.log4j.disable=true",
 		"-cp", zookeeperJar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", file,
 	}}, nil
+}
+
+// zookeeperClient is the plainest client.
+type zookeeperClient struct{}
+
+// request opens a session, makes one request and returns the reply after its header.
+func (zookeeperClient) request(ctx context.Context, s *Server, op int32, fields ...any) ([]byte, int32, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.Addr)
+	if err != nil {
+		return nil, 0, err
+	}
+	hangUp := func() { _ = conn.Close() }
+	defer hangUp()
+	defer context.AfterFunc(ctx, hangUp)()
+	exchange := func(fields ...any) ([]byte, error) {
+		var b bytes.Buffer
+		for _, field := range fields {
+			if text, ok := field.(string); ok {
+				_ = binary.Write(&b, binary.BigEndian, int32(len(text)))
+				b.WriteString(text)
+				continue
+			}
+			_ = binary.Write(&b, binary.BigEndian, field)
+		}
+		message := binary.BigEndian.AppendUint32(nil, uint32(b.Len()))
+		if _, err := conn.Write(append(message, b.Bytes()...)); err != nil {
+			return nil, err
+		}
+		var size int32
+		if err := binary.Read(conn, binary.BigEndian, &size); err != nil {
+			return nil, err
+		}
+		reply := make([]byte, size)
+		_, err := io.ReadFull(conn, reply)
+		return reply, err
+	}
+	if _, err := exchange(int32(0), int64(0), int32(5000), int64(0), strings.Repeat("\x00", 16), false); err != nil {
+		return nil, 0, err
+	}
+	reply, err := exchange(append([]any{int32(1), op}, fields...)...)
+	if err != nil || len(reply) < 16 {
+		return nil, 0, fmt.Errorf("%q: %w", reply, err)
+	}
+	return reply[16:], int32(binary.BigEndian.Uint32(reply[12:])), nil
+}
+
+func (z zookeeperClient) put(ctx context.Context, s *Server, value string) error {
+	_, code, err := z.request(ctx, s, 1, "/key", "", int32(1), int32(31), "world", "anyone", int32(0))
+	if err != nil || code != 0 && code != -110 { // it exists
+		return fmt.Errorf("create: code %d: %w", code, err)
+	}
+	_, code, err = z.request(ctx, s, 5, "/key", value, int32(-1))
+	if err != nil || code != 0 {
+		return fmt.Errorf("set: code %d: %w", code, err)
+	}
+	return nil
+}
+
+func (z zookeeperClient) get(ctx context.Context, s *Server) (string, error) {
+	reply, code, err := z.request(ctx, s, 4, "/key", false)
+	if err != nil || code != 0 || len(reply) < 4 {
+		return "", fmt.Errorf("get: code %d: %w", code, err)
+	}
+	return string(reply[4 : 4+binary.BigEndian.Uint32(reply)]), nil
 }

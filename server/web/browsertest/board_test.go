@@ -72,7 +72,7 @@ func allStates(t *testing.T) *site {
 
 func TestStates(t *testing.T) {
 	s := allStates(t)
-	p := open(t, desk, s.URL)
+	p := open(t, desk, s.URL+"/#/")
 	for name, state := range map[string]string{
 		"a/held": "held", "a/session": "held", "b/expired": "expired", "d/broken": "broken", "e/contended": "contended", "f/free": "free",
 		"g/paused": "paused", "c/orphan": "expired", "d/handed": "handed over",
@@ -86,9 +86,7 @@ func TestStates(t *testing.T) {
 	if want := "b/expired,c/orphan,d/broken,d/handed,e/contended,g/paused,a/held,a/session,f/free"; order != want {
 		t.Errorf("in the order %s, want %s", order, want)
 	}
-	p.stands("states-light")
-	open(t, night, s.URL).stands("states-dark")
-	open(t, phone, s.URL).stands("states-phone")
+	p.looks("states")
 }
 
 // The board says what a name is, and who shares it; the detail names each of them.
@@ -111,7 +109,7 @@ func TestFinding_S1_ThePageKnowsKinds(t *testing.T) {
 	s.put(t, store.Record{Key: "spare", Kind: store.KindSemaphore, Data: shared(store.KindSemaphore, 5)})
 	s.put(t, store.Record{Key: "leader", Owner: "app-5/x", Kind: store.KindElection})
 	s.put(t, store.Record{Key: "machines", Kind: store.KindPool})
-	p := open(t, desk, s.URL)
+	p := open(t, desk, s.URL+"/#/")
 	for name, want := range map[string]struct{ state, kind, holder string }{
 		"lease":    {"held", "", "app-1/x"},
 		"readers":  {"held", "read/write lock", "shared by 2"},
@@ -132,15 +130,6 @@ func TestFinding_S1_ThePageKnowsKinds(t *testing.T) {
 	p.fit()
 }
 
-// stands waits for the board, takes its picture, and has it judged.
-func (p *page) stands(name string) {
-	p.t.Helper()
-	p.state("e/contended", "contended")
-	p.state("b/expired", "expired")
-	p.shot(name)
-	p.fit()
-}
-
 // history notes the states that each name on the board goes through, so that none is missed however busy the machine is. While the page
 // hears nothing, for want of time, it shows that it knows none.
 const history = `window.went = {}; new MutationObserver(() => {
@@ -153,8 +142,9 @@ const history = `window.went = {}; new MutationObserver(() => {
 // A holder that has not renewed for two thirds of its TTL is in jeopardy, before it expires; a renewal ends that. The leases of a
 // session drain with it, and are refilled by its renewals. The TTL is long, since a browser on a busy machine has to see each state.
 func TestJeopardy(t *testing.T) {
+	t.Parallel() // it waits for terms to end
 	s := serve(t, nil, server.Options{})
-	p := open(t, desk, s.URL)
+	p := open(t, desk, s.URL+"/#/")
 	p.do(chromedp.Evaluate[chromedp.Void](history))
 	const ttl, id = 36 * time.Second, ".session/worker/x/1"
 	session := s.put(t, store.Record{Key: id, Owner: "worker/x", TTL: ttl}) // first: one that isn't there when it is looked for is over for good
@@ -177,7 +167,7 @@ func TestJeopardy(t *testing.T) {
 // What changes is seen while the page is looked at.
 func TestLive(t *testing.T) {
 	s := serve(t, nil, server.Options{})
-	p := open(t, desk, s.URL)
+	p := open(t, desk, s.URL+"/#/")
 	p.until("empty", `!document.getElementById('empty').hidden`)
 	if status := s.ask(t.Context(), t, http.MethodPost, "/v1/leases/job", `{"holder": "me", "ttl": 60}`); status != http.StatusCreated {
 		t.Fatal(status)
@@ -195,7 +185,7 @@ func retype(id string) chromedp.Action[chromedp.Void] {
 
 func TestFilters(t *testing.T) {
 	s := allStates(t)
-	p := open(t, desk, s.URL)
+	p := open(t, desk, s.URL+"/#/")
 	p.state("e/contended", "contended")
 	count := func(what string, n string) {
 		t.Helper()
@@ -210,23 +200,24 @@ func TestFilters(t *testing.T) {
 	broken := chromedp.Click(chromedp.CSS(`#states [data-state="broken"]`))
 	p.do(broken)
 	count("the broken row", "1")
+	p.until("the query says so", `document.getElementById('search').value === 'state:broken' && location.hash === '#/?q=state%3Abroken'`)
 	p.do(broken, chromedp.SendKeys(chromedp.CSS("#prefix"), "a/"))
 	count("the rows of the prefix", "2")
 	p.do(chromedp.SendKeys(chromedp.CSS("#prefix"), "z"))
 	p.until("empty", `!document.getElementById('empty').hidden`)
 	p.shot("nothing-fits")
 	p.fit()
-	p.do(chromedp.Navigate(s.URL + "/?prefix=a%2F&search=app-2"))
+	p.do(chromedp.Navigate(s.URL + "/?prefix=a%2F#/?q=app-2"))
 	count("the row that the address seeks", "1")
 	p.until("it says what it seeks", `document.getElementById('prefix').value === 'a/' && document.getElementById('search').value === 'app-2'`)
 	p.do(retype("search"), chromedp.KeyEvent("x"))
-	p.until("the address follows", `location.search === '?search=x&prefix=a%2F'`)
+	p.until("the address follows", `location.search + location.hash === '?prefix=a%2F#/?q=x'`)
 }
 
 // The board is worked without a mouse: arrows go from row to row, Enter opens one, Escape comes back to it.
 func TestKeyboard(t *testing.T) {
 	s := allStates(t)
-	p := open(t, desk, s.URL)
+	p := open(t, desk, s.URL+"/#/")
 	p.state("e/contended", "contended")
 	p.state("b/expired", "expired")
 	p.do(chromedp.Focus(chromedp.CSS("#rows a")), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown))

@@ -97,20 +97,39 @@ func open(t *testing.T, sc screen, url string) *page {
 			}
 		}
 	})
+	if err := chromedp.Do(ctx); err != nil { // starts the browser, for longer than one action may take
+		t.Fatal(err)
+	}
+	p.on(sc)
+	p.do(chromedp.Navigate(url))
+	return p
+}
+
+// on has the page looked at on another screen.
+func (p *page) on(sc screen) {
+	p.t.Helper()
 	scheme := "light"
 	if sc.dark {
 		scheme = "dark"
 	}
-	if err := chromedp.Do(ctx); err != nil { // starts the browser, for longer than one action may take
-		t.Fatal(err)
-	}
-	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+	if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 	}); err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	p.do(chromedp.EmulateViewport(sc.width, sc.height), chromedp.Navigate(url))
-	return p
+	p.do(chromedp.EmulateViewport(sc.width, sc.height))
+}
+
+// looks judges what is shown now, in light, in dark and on a phone: it fits the screen, and axe finds nothing. Pictures are kept of it.
+func (p *page) looks(name string) {
+	p.t.Helper()
+	for _, sc := range []screen{desk, night, phone} {
+		p.on(sc)
+		p.until("it fits, "+sc.name, `document.documentElement.scrollWidth <= innerWidth`)
+		p.shot(name + "-" + sc.name)
+		p.fit()
+	}
+	p.on(desk)
 }
 
 // listen collects what the console complains of, and what nobody caught.

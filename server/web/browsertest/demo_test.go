@@ -1,28 +1,16 @@
 package browsertest
 
 import (
-	"context"
 	"testing"
 
-	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/server"
-	"github.com/leasehold/leasehold/server/web/demo"
+	"github.com/leasehold/leasehold/store/memory"
 )
 
 // The demo shows what it is there to show.
 func TestDemo(t *testing.T) {
-	s := serve(t, nil, server.Options{})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		demo.Play(ctx, s.URL, clock.System())
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-ended
-	})
-	p := open(t, desk, s.URL)
+	t.Parallel() // it mostly waits
+	s := played(t, &deaf{Store: memory.New(memory.Options{})})
+	p := open(t, desk, s.URL+"/#/")
 	p.state("payments/settlement", "paused")
 	p.state("search/leader", "held")
 	p.state("deploy/production", "contended")
@@ -33,4 +21,12 @@ func TestDemo(t *testing.T) {
 	p.state("ingest/leader", "in jeopardy")
 	p.shot("demo")
 	p.fit()
+	// The incident: others have taken over from the host that has frozen, and an operator has acted.
+	eval[bool](p, `location.hash = '#/?q=prefix:checkout/'; true`)
+	for _, name := range []string{"checkout/shard-0", "checkout/shard-3"} {
+		p.until(name+" is taken over", row(name)+`?.querySelector('.holder').innerText.match(/^web-[45]/)`)
+	}
+	eval[bool](p, `location.hash = '#overview'; true`)
+	p.until("what happened is told", `['paused by ', 'broken', 'taken by web-4'].every((what) => [...document.querySelectorAll('.feed li')].some((l) => l.querySelector('a').textContent.startsWith('checkout/') && l.innerText.includes(what)))`)
+	p.shot("demo-incident")
 }

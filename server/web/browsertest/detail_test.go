@@ -44,24 +44,20 @@ func (p *page) told() {
 
 func TestDetail(t *testing.T) {
 	s := storied(t, server.Options{})
-	for _, sc := range []screen{desk, night, phone} {
-		p := open(t, sc, s.URL+deploy)
-		p.told()
-		for what, js := range map[string]string{
-			"a lane for each holder, those of one name together": `document.querySelectorAll('.picture text.holder').length === 4 && [...document.querySelectorAll('.picture text.holder')].some((t) => t.textContent === 'ci-4713')`,
-			"2 gaps hatched":        `document.querySelectorAll('.picture .gap').length === 2`,
-			"an overlap red":        `document.querySelectorAll('.picture .overlap').length === 1`,
-			"an edge for each term": `document.querySelectorAll('.picture .edge').length === 5`,
-			"reasons":               `[...document.querySelectorAll('.picture text.reason')].some((t) => t.textContent === 'expired')`,
-			"the record":            `document.querySelector('pre').textContent.includes('1795281126100')`,
-			"a command":             `[...document.querySelectorAll('.command code')].some((c) => c.textContent.startsWith('leasehold show deploy/production --store http'))`,
-			"fits":                  `document.documentElement.scrollWidth <= innerWidth`,
-		} {
-			p.until(what, js)
-		}
-		p.shot("detail-" + sc.name)
-		p.fit()
+	p := open(t, desk, s.URL+deploy)
+	p.told()
+	for what, js := range map[string]string{
+		"a lane for each holder, those of one name together": `document.querySelectorAll('.picture text.holder').length === 4 && [...document.querySelectorAll('.picture text.holder')].some((t) => t.textContent === 'ci-4713')`,
+		"2 gaps hatched":        `document.querySelectorAll('.picture .gap').length === 2`,
+		"an overlap red":        `document.querySelectorAll('.picture .overlap').length === 1`,
+		"an edge for each term": `document.querySelectorAll('.picture .edge').length === 5`,
+		"reasons":               `[...document.querySelectorAll('.picture text.reason')].some((t) => t.textContent === 'expired')`,
+		"the record":            `document.querySelector('pre').textContent.includes('1795281126100')`,
+		"a command":             `[...document.querySelectorAll('.command code')].some((c) => c.textContent.startsWith('leasehold show deploy/production --store http'))`,
+	} {
+		p.until(what, js)
 	}
+	p.looks("detail")
 }
 
 // A name may be anything that a store takes.
@@ -71,7 +67,7 @@ func TestOddNames(t *testing.T) {
 	for i, name := range names {
 		s.put(t, store.Record{Key: name, Owner: "<b>me</b>", Token: fence.Token(i + 1)})
 	}
-	p := open(t, phone, s.URL)
+	p := open(t, phone, s.URL+"/#/")
 	for _, name := range names {
 		p.until(name+" is there", row(name)+" !== undefined")
 	}

@@ -22,7 +22,7 @@ import (
 func (p *page) press(kind string) {
 	p.t.Helper()
 	button := ".actions button." + kind
-	p.until(kind+" is offered", `document.querySelector('`+button+`:not([hidden])').getAttribute('aria-disabled') === 'false'`)
+	p.until(kind+" is offered", `document.querySelector('`+button+`:not([hidden]):not([aria-disabled=true])')`)
 	p.do(chromedp.SendKeys(chromedp.CSS(button), "\r"))
 }
 
@@ -53,6 +53,9 @@ func TestBreak(t *testing.T) {
 	p.shot("break")
 	p.fit()
 	p.do(chromedp.Click(chromedp.CSS(confirm)))
+	p.until("it waits for the holder", `[...document.querySelectorAll('.steps li')].map((l) => l.dataset.step).join() === 'done,now,to come' && /hears of it at its next renewal/.test(document.querySelector('.steps').innerText)`)
+	p.shot("breaking")
+	p.fit()
 	p.until("it is broken", `document.querySelector('.heading .badge').dataset.state === 'broken' && !document.querySelector('dialog[open]')`)
 	rec, err := s.st.Get(t.Context(), "deploy/production")
 	if err != nil || rec.Intervention != store.InterventionBroken || !strings.Contains(rec.Note, "runner is gone") {
@@ -91,6 +94,12 @@ func TestBreakOfAnotherTerm(t *testing.T) {
 type clerk struct{ trusted *atomic.Bool }
 
 func (clerk) Name() string { return "clerk" }
+func (c clerk) Names(a server.Action) []string {
+	if c.May(a, "deploy/x") {
+		return []string{"deploy/*", "drills/*"}
+	}
+	return nil
+}
 func (c clerk) May(a server.Action, name string) bool {
 	return (a == server.Read || a == server.Break && c.trusted.Load()) && strings.HasPrefix(name, "deploy/")
 }
@@ -108,7 +117,7 @@ func TestPermission(t *testing.T) {
 		}
 		return nil, errors.New("want a token")
 	}})
-	p := open(t, desk, s.URL)
+	p := open(t, desk, s.URL+"/#/")
 	p.expect = "Failed to load resource"
 	token := chromedp.CSS("dialog[open] input[name=token]")
 	p.until("it asks", `document.querySelector('dialog[open] input[name=token]')`)
@@ -122,21 +131,22 @@ func TestPermission(t *testing.T) {
 	p.shot("sign-in")
 	p.do(chromedp.SendKeys(token, "sesame\r"))
 	p.until("it may not read all", `document.getElementById('notice').innerText.includes('clerk may not read *')`)
+	p.until("what it may read is offered", `[...document.querySelectorAll('#notice button')].map((b) => b.innerText).join() === 'deploy/,drills/'`)
 	p.shot("notice")
 	p.fit()
 	p.do(chromedp.Navigate(s.URL + deploy))
 	p.told()
 	p.until("it is read, though not followed", `document.getElementById('live').innerText.includes('not live, not allowed') && document.querySelector('.heading .badge').dataset.state === 'contended'`)
 	p.do(chromedp.KeyEvent("\x1b"))
-	p.do(chromedp.SendKeys(chromedp.CSS("#prefix"), "deploy/"))
+	eval[bool](p, `document.querySelector('#notice button').click(); true`)
+	p.until("it is in the address", `location.search === '?prefix=deploy%2F' && document.getElementById('prefix').value === 'deploy/'`)
 	p.state("deploy/production", "contended")
 	p.until("the notice is gone", `document.getElementById('notice').hidden`)
 	p.until("who is there", `document.getElementById('engine').innerText.includes('as clerk')`)
 	p.do(chromedp.Click(chromedp.CSS("#rows a")))
 	p.told()
-	p.until("it may not break", `document.getElementById('refusal').innerText.includes('clerk may not break here')`)
-	p.do(chromedp.Click(chromedp.CSS(".actions button.danger")))
-	if eval[bool](p, `document.querySelector('dialog[open]') !== null`) {
+	p.until("it may not break", `/clerk may not break here.*It may: break no name/.test(document.getElementById('refusal').innerText)`)
+	if eval[bool](p, `document.querySelector('.actions button:not([hidden])') !== null`) {
 		t.Error("what is refused is offered")
 	}
 	p.shot("forbidden")
@@ -183,7 +193,7 @@ func (s *site) stand(t *testing.T, o election.Options) {
 }
 
 // elected has a name led by east, with two other candidates, one of which may not lead now.
-func elected(t *testing.T, p func(*site) *page) (*site, *page, chan server.Event) {
+func elected(t *testing.T) (*site, *page, chan server.Event) {
 	t.Helper()
 	events := make(chan server.Event, 100)
 	s := serve(t, nil, server.Options{OnEvent: func(e server.Event) {
@@ -192,7 +202,7 @@ func elected(t *testing.T, p func(*site) *page) (*site, *page, chan server.Event
 		}
 	}})
 	s.stand(t, election.Options{Name: "east", Zone: "eu-1"})
-	tab := p(s)
+	tab := open(t, desk, s.URL+"/#/leader")
 	tab.leads("east")
 	s.stand(t, election.Options{Name: "north", Zone: "eu-3", Eligible: func() bool { return false }})
 	s.stand(t, election.Options{Name: "west", Zone: "eu-2", Priority: 5})
@@ -208,40 +218,39 @@ func (p *page) leads(name string) {
 
 // A leader is told to hand over to a candidate that was picked, after its name was typed.
 func TestHandoff(t *testing.T) {
-	for _, sc := range []screen{desk, night, phone} {
-		_, p, events := elected(t, func(s *site) *page { return open(t, sc, s.URL+"/#/leader") })
-		p.shot("election-" + sc.name)
-		p.fit()
-		const confirm = "dialog[open] button.handoff"
-		p.press("handoff")
-		for what, js := range map[string]string{
-			"west is the choice":      `document.querySelector('dialog[open] input:checked').closest('label').innerText.startsWith('west')`,
-			"north can't be chosen":   `[...document.querySelectorAll('dialog[open] label')].find((l) => l.innerText.startsWith('north')).querySelector('input').disabled`,
-			"east isn't offered":      `![...document.querySelectorAll('dialog[open] label')].some((l) => l.innerText.startsWith('east'))`,
-			"it says what may run":    `document.querySelector('dialog').innerText.includes('host east-1') && document.querySelector('dialog').innerText.includes('it is asked, not forced')`,
-			"the name is wanted":      `document.querySelector('` + confirm + `').disabled`,
-			"the command has the one": `/leasehold handoff leader --to west/.test(document.querySelector('dialog .command code').innerText)`,
-		} {
-			p.until(what, js)
-		}
-		p.do(chromedp.SendKeys(chromedp.CSS("#reason"), "drain eu-1"), chromedp.SendKeys(chromedp.CSS("#confirm-name"), "leader"))
-		p.until("the command has the reason", `document.querySelector('dialog .command code').innerText.includes("--reason 'drain eu-1'")`)
-		p.shot("handoff-" + sc.name)
-		p.fit()
-		p.do(chromedp.Click(chromedp.CSS(confirm)))
-		p.leads("west")
-		p.until("nothing is announced any more", `document.querySelector('.said').innerText === ''`)
-		p.until("the dialog is closed", `!document.querySelector('dialog[open]')`)
-		p.until("the past says why", `document.querySelector('[aria-label=Terms]').innerText.includes('handed over')`)
-		if e := <-events; e.Action != server.Handoff || e.Outcome != "ok" || e.Name != "leader" || !strings.Contains(e.Note, "drain eu-1") {
-			t.Errorf("audited %+v", e)
-		}
+	t.Parallel() // it waits for holders
+	_, p, events := elected(t)
+	p.looks("election")
+	const confirm = "dialog[open] button.handoff"
+	p.press("handoff")
+	for what, js := range map[string]string{
+		"west is the choice":      `document.querySelector('dialog[open] input:checked').closest('label').innerText.startsWith('west')`,
+		"north can't be chosen":   `[...document.querySelectorAll('dialog[open] label')].find((l) => l.innerText.startsWith('north')).querySelector('input').disabled`,
+		"east isn't offered":      `![...document.querySelectorAll('dialog[open] label')].some((l) => l.innerText.startsWith('east'))`,
+		"it says what may run":    `document.querySelector('dialog').innerText.includes('host east-1') && document.querySelector('dialog').innerText.includes('it is asked, not forced')`,
+		"the name is wanted":      `document.querySelector('` + confirm + `').disabled`,
+		"the command has the one": `/leasehold handoff leader --to west/.test(document.querySelector('dialog .command code').innerText)`,
+	} {
+		p.until(what, js)
+	}
+	p.do(chromedp.SendKeys(chromedp.CSS("#reason"), "drain eu-1"), chromedp.SendKeys(chromedp.CSS("#confirm-name"), "leader"))
+	p.until("the command has the reason", `document.querySelector('dialog .command code').innerText.includes("--reason 'drain eu-1'")`)
+	p.looks("handoff")
+	p.do(chromedp.Click(chromedp.CSS(confirm)))
+	p.leads("west")
+	p.until("it was seen happening", `[...document.querySelectorAll('.steps li')].map((l) => l.dataset.step).join() === 'done,done,done' && /told to hand over to west.*given the name away.*west.* holds it, with token/s.test(document.querySelector('.steps').innerText)`)
+	p.looks("handed")
+	p.until("the dialog is closed", `!document.querySelector('dialog[open]')`)
+	p.until("the past says why", `document.querySelector('[aria-label=Terms]').innerText.includes('handed over')`)
+	if e := <-events; e.Action != server.Handoff || e.Outcome != "ok" || e.Name != "leader" || !strings.Contains(e.Note, "drain eu-1") {
+		t.Errorf("audited %+v", e)
 	}
 }
 
 // A term that has ended since the dialog was opened is not handed over, and neither is the next one.
 func TestHandoffOfAnotherTerm(t *testing.T) {
-	s, p, _ := elected(t, func(s *site) *page { return open(t, desk, s.URL+"/#/leader") })
+	t.Parallel() // it waits for holders
+	s, p, _ := elected(t)
 	p.expect = "409"
 	p.press("handoff")
 	p.do(chromedp.SendKeys(chromedp.CSS("#confirm-name"), "leader"),
@@ -257,36 +266,68 @@ func TestHandoffOfAnotherTerm(t *testing.T) {
 
 // A pause wants a reason, is on the board from its first load on, and ends with a resume.
 func TestPause(t *testing.T) {
-	for _, sc := range []screen{desk, night, phone} {
-		s, p, events := elected(t, func(s *site) *page { return open(t, sc, s.URL+"/#/leader") })
-		const confirm = "dialog[open] button.pause"
-		p.press("pause")
-		p.do(chromedp.SendKeys(chromedp.CSS("#confirm-name"), "leader"))
-		p.until("a reason is wanted", `document.querySelector('`+confirm+`').disabled`)
-		p.do(chromedp.SendKeys(chromedp.CSS("#reason"), "the database is being moved"), chromedp.SendKeys(chromedp.CSS("#for"), "2h"))
-		p.until("it may be paused", `!document.querySelector('`+confirm+`').disabled`)
-		p.shot("pause-" + sc.name)
-		p.fit()
-		p.do(chromedp.Click(chromedp.CSS(confirm)))
-		p.until("nobody leads", `document.querySelector('.heading .badge').dataset.state === 'paused' && document.querySelector('.meaning').innerText.includes('the database is being moved (until 20')`)
-		if e := <-events; e.Op != "pause" || e.Outcome != "ok" || e.Name != "leader" {
-			t.Errorf("audited %+v", e)
-		}
-		p.until("it can be resumed", `[...document.querySelectorAll('.actions button:not([hidden])')].map((b) => b.innerText).join() === 'Resume…'`)
-		p.shot("paused-" + sc.name)
-		p.fit()
-		p.do(chromedp.Navigate("about:blank"), chromedp.Navigate(s.URL))
-		p.state("leader", "paused")
-		p.until("who and why", row("leader")+`.querySelector('.holder').innerText.includes('the database is being moved')`)
-		p.do(chromedp.Click(chromedp.CSS("#rows a")))
-		p.press("primary")
-		p.until("it says who leads then", `/east|west/.test(document.querySelector('dialog[open]').innerText)`)
-		p.shot("resume-" + sc.name)
-		p.fit()
-		p.do(chromedp.Click(chromedp.CSS("dialog[open] button.primary")))
-		p.until("somebody leads", `document.querySelector('.heading .badge').dataset.state === 'held'`)
-		if e := <-events; e.Op != "resume" || e.Outcome != "ok" {
-			t.Errorf("audited %+v", e)
-		}
+	t.Parallel() // it waits for holders
+	s, p, events := elected(t)
+	const confirm = "dialog[open] button.pause"
+	p.press("pause")
+	p.do(chromedp.SendKeys(chromedp.CSS("#confirm-name"), "leader"))
+	p.until("a reason is wanted", `document.querySelector('`+confirm+`').disabled`)
+	p.do(chromedp.SendKeys(chromedp.CSS("#reason"), "the database is being moved"), chromedp.SendKeys(chromedp.CSS("#for"), "2h"))
+	p.until("it may be paused", `!document.querySelector('`+confirm+`').disabled`)
+	p.looks("pause")
+	p.do(chromedp.Click(chromedp.CSS(confirm)))
+	p.until("nobody leads", `document.querySelector('.heading .badge').dataset.state === 'paused' && document.querySelector('.meaning').innerText.includes('the database is being moved (until 20')`)
+	if e := <-events; e.Op != "pause" || e.Outcome != "ok" || e.Name != "leader" {
+		t.Errorf("audited %+v", e)
+	}
+	p.until("it was seen happening", `/paused.*east.* has stepped down.*Nobody leads/s.test(document.querySelector('.steps').innerText) && [...document.querySelectorAll('.steps li')].every((l) => l.dataset.step === 'done')`)
+	p.until("it can be resumed", `[...document.querySelectorAll('.actions button:not([hidden])')].map((b) => b.innerText).join() === 'Resume…'`)
+	p.looks("paused")
+	p.do(chromedp.Navigate("about:blank"), chromedp.Navigate(s.URL+"/#/"))
+	p.state("leader", "paused")
+	p.until("who and why", row("leader")+`.querySelector('.holder').innerText.includes('the database is being moved')`)
+	p.do(chromedp.Click(chromedp.CSS("#rows a")))
+	p.press("primary")
+	p.until("it says who leads then", `/east|west/.test(document.querySelector('dialog[open]').innerText)`)
+	p.looks("resume")
+	p.do(chromedp.Click(chromedp.CSS("dialog[open] button.primary")))
+	p.until("somebody leads", `document.querySelector('.heading .badge').dataset.state === 'held'`)
+	if e := <-events; e.Op != "resume" || e.Outcome != "ok" {
+		t.Errorf("audited %+v", e)
+	}
+}
+
+// A host is drained: its elections are handed over. What stays with it is said before, and what is refused by a policy isn't offered.
+func TestDrain(t *testing.T) {
+	t.Parallel() // it waits for holders
+	s, p, events := elected(t)
+	s.put(t, store.Record{Key: "plain", Owner: "east/x", Info: map[string]string{"host": "east-1"}})
+	s.put(t, store.Record{Key: "elsewhere", Owner: "south/x"})
+	eval[bool](p, `location.hash = '#holders'; true`)
+	line := func(host string) string {
+		return `[...document.querySelectorAll('.holders #rows .row')].find((r) => r.querySelector('a').textContent === '` + host + `')`
+	}
+	p.until("it is offered", line("east-1")+`.querySelector('.act button')`)
+	p.until("another one holds something", line("south")+` !== undefined`)
+	if eval[bool](p, line("south")+`.querySelector('.act button') !== null`) {
+		t.Error("a host that leads nothing is offered to be drained")
+	}
+	eval[bool](p, line("east-1")+`.querySelector('.act button').click(); true`)
+	for what, js := range map[string]string{
+		"who would lead":     `/leader: west would lead/.test(document.querySelector('dialog[open]').innerText)`,
+		"what stays":         `/Stays with east-1\s+plain: only an election can be handed over/.test(document.querySelector('dialog[open]').innerText)`,
+		"the command":        `/^leasehold handoff leader --store http\S+ --any$/.test(document.querySelector('dialog[open] .command code').innerText)`,
+		"the host is wanted": `document.querySelector('dialog[open] button.handoff').disabled`,
+	} {
+		p.until(what, js)
+	}
+	p.do(chromedp.SendKeys(chromedp.CSS("#reason"), "new kernel"), chromedp.SendKeys(chromedp.CSS("#confirm-name"), "east-1"))
+	p.looks("drain")
+	p.do(chromedp.Click(chromedp.CSS("dialog[open] button.handoff")))
+	p.until("it was seen happening", `/Draining east-1.*leader: west.* leads, with token/s.test(document.querySelector('.progress').innerText) && document.querySelector('.steps li').dataset.step === 'done'`)
+	p.until("it has nothing to hand over any more", `!`+line("east-1")+`.querySelector('.act button')`)
+	p.looks("drained")
+	if e := <-events; e.Action != server.Handoff || e.Outcome != "ok" || e.Name != "leader" || !strings.Contains(e.Note, "new kernel") {
+		t.Errorf("audited %+v", e)
 	}
 }

@@ -27,29 +27,36 @@ func (d *deaf) List(ctx context.Context, prefix string) iter.Seq2[store.Record, 
 	if !d.down.Load() {
 		return d.Store.List(ctx, prefix)
 	}
-	return func(yield func(store.Record, error) bool) { yield(store.Record{}, errors.New("the disk is gone")) }
+	return func(yield func(store.Record, error) bool) {
+		yield(store.Record{}, errors.New("rpc error: code = Unavailable desc = connection error: desc = \"transport: Error while dialing: dial tcp 10.0.0.7:2379: connect: connection refused\""))
+	}
 }
 
 // What the server can't look at is not current, and neither state nor time is shown as if it were.
 func TestStoreIsDown(t *testing.T) {
+	t.Parallel() // it mostly waits
 	st := &deaf{Store: memory.New(memory.Options{})}
 	s := serve(t, st, server.Options{})
 	s.put(t, store.Record{Key: "job", Owner: "me/x"})
-	p := open(t, desk, s.URL)
+	p := open(t, desk, s.URL+"/#/")
 	p.state("job", "held")
-	p.do(chromedp.Click(chromedp.CSS(`#states [data-state="held"]`))) // what is unknown is shown though only what is held was asked for
+	p.do(chromedp.Click(chromedp.CSS(`#states [data-state="held"]`)))
 	st.down.Store(true)
-	p.state("job", "unknown")
-	p.until("greyed, with its age and the reason", `document.body.classList.contains('stale') && /Not current: \d.* old.*disk is gone/.test(document.getElementById('live').innerText)`)
+	// What was known last stays in its place, and says that it was.
+	p.until("it was held", row("job")+`.querySelector('.badge').innerText === 'was held' && `+row("job")+`.querySelector('.badge').dataset.state === 'held'`)
+	p.until("greyed, with its age and the reason", `document.body.classList.contains('stale') && /Not current: \d.* old$/.test(document.getElementById('live').innerText)`)
+	p.until("the reason in words of operators", `/The store does not answer the server: no connection to 10.0.0.7:2379: connection refused/.test(document.getElementById('overview').innerText) && !/rpc error/.test(document.body.innerText)`)
 	p.until("no time left is claimed", row("job")+`.querySelector('.expiry').innerText === 'not known'`)
 	p.until("no bar", `getComputedStyle(document.querySelector('#rows .bar')).display === 'none'`)
-	p.shot("stale")
-	p.fit()
-	p.do(chromedp.EmulateViewport(phone.width, phone.height))
-	p.until("it fits", `document.documentElement.scrollWidth <= innerWidth`)
-	p.shot("stale-phone")
+	p.until("dimmed", `getComputedStyle(`+row("job")+`.querySelector('a')).color === getComputedStyle(document.querySelector('.head')).color`)
+	p.until("what still holds", `/does not answer the server.*is as of .* ago.*may rely on its lease.*Nobody new gets a name/s.test(document.getElementById('overview').innerText)`)
+	p.looks("stale")
+	p.do(chromedp.Navigate(s.URL + "/#overview"))
+	p.looks("stale-overview")
+	p.do(chromedp.Navigate(s.URL + "/#/"))
+	p.on(phone)
 	p.do(chromedp.Click(chromedp.CSS("#rows a")))
-	p.until("a name is read by itself", `document.querySelector('.heading .badge').innerText === 'held' && /not live, .*the disk is gone/.test(document.getElementById('live').innerText)`)
+	p.until("a name is read by itself", `document.querySelector('.heading .badge').innerText === 'held' && /not live, .*connection refused/.test(document.getElementById('live').innerText)`)
 	p.shot("polled-phone")
 	p.fit()
 	p.do(chromedp.KeyEvent("\x1b"))
@@ -60,6 +67,7 @@ func TestStoreIsDown(t *testing.T) {
 
 // A server that has gone is noticed, what it said is greyed, and it is found again when it is back: with what was missed.
 func TestServerIsGone(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := serve(t, nil, server.Options{})
 	s.put(t, store.Record{Key: "job", Owner: "me/x"})
 	target, err := url.Parse(s.URL)
@@ -69,14 +77,15 @@ func TestServerIsGone(t *testing.T) {
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, FlushInterval: -1}
 	addr := servers.FreeAddr(t) // which nobody else gets while nobody listens there
 	front := listenAt(t, addr, proxy)
-	p := open(t, desk, front.URL)
+	p := open(t, desk, front.URL+"/#/")
 	p.expect = "ERR_"
 	p.state("job", "held")
+	p.complete()
 	hangUp(front)
 	p.until("it says so", `/reached|closed/.test(document.getElementById('live').innerText)`)
-	p.state("job", "unknown")
+	p.until("it was held", row("job")+`.querySelector('.badge').innerText === 'was held'`)
 	p.do(chromedp.Click(chromedp.CSS("#rows a")))
-	p.until("the detail is not current either", `document.querySelector('.heading .badge').innerText === 'unknown, was held' && document.querySelector('.meaning').innerText.includes('what was known last')`)
+	p.until("the detail is not current either", `document.querySelector('.heading .badge').innerText === 'was held' && document.querySelector('.meaning').innerText.includes('what was known last')`)
 	p.until("nothing is offered", `!document.querySelector('.actions button:not([hidden])')`)
 	p.until("it says why", `document.querySelector('#detail .problem').innerText.includes('reached')`)
 	p.shot("gone-detail")

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/turns"
 	"github.com/leasehold/leasehold/server"
@@ -31,29 +33,24 @@ func TestTurns(t *testing.T) {
 			}
 		}
 	}
-	for _, sc := range []screen{desk, night, phone} {
-		p := open(t, sc, s.URL)
-		for what, js := range map[string]string{
-			"the outcome of each": `[...document.querySelectorAll('.tag.turn')].filter((e) => !e.hidden).map((e) => e.textContent).sort().join() === 'exit code 3,running'`,
-			"no internal name":    `!document.body.textContent.includes('.turn/')`,
-			"when it was":         `[...document.querySelectorAll('.tag.turn')].some((e) => e.title.includes('Europe/Berlin, running'))`,
-			"fits":                `document.documentElement.scrollWidth <= innerWidth`,
-		} {
-			p.until(what, js)
-		}
-		p.shot("turns-board-" + sc.name)
-		p = open(t, sc, s.URL+"/#/backup%2Fnightly")
-		for what, js := range map[string]string{
-			"three turns":         `document.querySelectorAll('[aria-label="Turns"] tbody tr').length === 3`,
-			"an exit code":        `document.querySelector('[aria-label="Turns"]').textContent.includes('exit code 3')`,
-			"the last":            `document.querySelector('.facts').textContent.includes('Last turn') && document.querySelector('.facts').textContent.includes(', running')`,
-			"the last that ended": `document.querySelector('.facts').textContent.includes('Last turn that ended')`,
-			"the next":            `document.querySelector('.facts').textContent.includes('Next turn')`,
-			"fits":                `document.documentElement.scrollWidth <= innerWidth`,
-		} {
-			p.until(what, js)
-		}
-		p.shot("turns-detail-" + sc.name)
-		p.fit()
+	p := open(t, desk, s.URL+"/#/")
+	for what, js := range map[string]string{
+		"the outcome of each": `[...document.querySelectorAll('.tag.turn')].filter((e) => !e.hidden).map((e) => e.textContent).sort().join() === 'exit code 3,running'`,
+		"no internal name":    `!document.body.textContent.includes('.turn/')`,
+		"when it was":         `[...document.querySelectorAll('.tag.turn')].some((e) => e.title.includes('Europe/Berlin, running'))`,
+	} {
+		p.until(what, js)
 	}
+	p.looks("turns-board")
+	p.do(chromedp.Navigate(s.URL + "/#/backup%2Fnightly"))
+	for what, js := range map[string]string{
+		"three turns":         `document.querySelectorAll('[aria-label="Turns"] tbody tr').length === 3`,
+		"an exit code":        `document.querySelector('[aria-label="Turns"]').textContent.includes('exit code 3')`,
+		"the last":            `document.querySelector('.facts').textContent.includes('Last turn') && document.querySelector('.facts').textContent.includes(', running')`,
+		"the last that ended": `document.querySelector('.facts').textContent.includes('Last turn that ended')`,
+		"the next":            `document.querySelector('.facts').textContent.includes('Next turn')`,
+	} {
+		p.until(what, js)
+	}
+	p.looks("turns-detail")
 }

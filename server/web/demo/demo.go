@@ -1,5 +1,7 @@
 // Package demo peoples a lock server with actors: programs that hold, renew, contend, pause, crash,
-// are broken and are elected, so that there is something to look at and to test with.
+// are broken and are elected, so that there is something to look at and to test with. Every two and
+// a half minutes they play an incident: a host that serves names freezes, others take over, an
+// operator acts, and the host comes back.
 package demo
 
 import (
@@ -76,6 +78,7 @@ func Play(ctx context.Context, base string, clk clock.Clock) {
 		wg.Go(func() { s.elect(ctx, c) })
 	}
 	wg.Go(func() { s.consume(ctx) })
+	wg.Go(func() { s.incident(ctx) })
 	wg.Wait()
 }
 
@@ -94,18 +97,22 @@ func (s *stage) sleep(ctx context.Context, d time.Duration) bool {
 // again.
 func (s *stage) act(ctx context.Context, r role) {
 	for scene := 1; ctx.Err() == nil; scene++ {
-		wait := api.Seconds(10 * time.Minute)
-		ttl := api.Seconds(r.ttl)
-		var g api.Grant
-		err := s.caller.do(ctx, http.MethodPost, path(r.name), api.AcquireRequest{
-			Holder: r.holder, TTL: &ttl, Wait: &wait, Info: map[string]string{"doing": r.doing, "scene": strconv.Itoa(scene)},
-		}, &g, nil)
-		if err == nil {
-			s.held(ctx, r, g)
-		}
+		s.scene(ctx, r, scene)
 		if !s.sleep(ctx, r.rest) {
 			return
 		}
+	}
+}
+
+// scene plays a role once.
+func (s *stage) scene(ctx context.Context, r role, n int) {
+	wait, ttl := api.Seconds(10*time.Minute), api.Seconds(r.ttl)
+	var g api.Grant
+	err := s.caller.do(ctx, http.MethodPost, path(r.name), api.AcquireRequest{
+		Holder: r.holder, TTL: &ttl, Wait: &wait, Info: map[string]string{"doing": r.doing, "scene": strconv.Itoa(n)},
+	}, &g, nil)
+	if err == nil {
+		s.held(ctx, r, g)
 	}
 }
 

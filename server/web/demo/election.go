@@ -25,6 +25,7 @@ func contests() []contest {
 			{Name: "search-b", Zone: "eu-2", Priority: 5},
 			{Name: "search-c", Zone: "eu-3", Eligible: func() bool { return false }},
 		}},
+		{name: leader, candidates: []election.Options{{Name: failing, Zone: "eu-3"}, {Name: "web-4", Zone: "eu-1"}}},
 		{name: "payments/settlement", paused: "the bank is closed until Monday", candidates: []election.Options{
 			{Name: "settle-1", Zone: "eu-1"}, {Name: "settle-2", Zone: "eu-2"},
 		}},

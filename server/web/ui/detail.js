@@ -3,12 +3,13 @@
 import { ask, leasePath, Problem } from './api.js';
 import { badge } from './badge.js';
 import { command, leasehold, quote } from './command.js';
-import { byID, duration, h, moment, setText } from './dom.js';
+import { duration, h, moment, setText } from './dom.js';
 import { Expiry } from './expiry.js';
 import { fitting, lanes, spans } from './lanes.js';
 import { kindText, row, soleHolder, turnText } from './model.js';
 import { Operator } from './operator.js';
 import { candidates, queue, terms, turns } from './tables.js';
+import { digits } from './token.js';
 import { means } from './words.js';
 
 const reread = 3_000; // for what the stream doesn't tell
@@ -20,7 +21,7 @@ const patience = 10_000; // after which what was read is not current
  * @property {import('./lanes.js').Term[]} terms
  * @property {import('./model.js').Turn[]} turns  of a job
  * @property {import('./tables.js').Waiter[]} waiters
- * @property {{caller: string, may: string[]}} me
+ * @property {import('./operator.js').Me} me
  * @property {number} wall the server's time of day when performance.now() was 0
  */
 
@@ -33,10 +34,12 @@ export class Detail {
   constructor(model, refused) {
     this.model = model;
     this.refused = refused;
-    this.root = byID('detail');
+    this.root = h('section', { id: 'detail', 'aria-labelledby': 'title' });
     this.name = '';
+    this.from = '#/';
     this.span = 0; // that was chosen; 0 for the one that fits
     this.readAt = this.triedAt = -Infinity;
+    this.knewAt = NaN; // when what was found was so
     this.reading = false;
     this.seen = ''; // the row that was read for
     /** @type {Found|null} */
@@ -46,9 +49,13 @@ export class Detail {
     new ResizeObserver(() => this.draw()).observe(this.root);
   }
 
-  /** @param {string} name */
-  open(name) {
+  /**
+   * @param {string} name
+   * @param {string} from  the address to go back to
+   */
+  open(name, from) {
     this.name = name;
+    this.from = from;
     this.span = 0;
     this.found = null;
     this.readAt = this.triedAt = -Infinity;
@@ -96,7 +103,7 @@ export class Detail {
       ...[leasehold('show', name), leasehold('history', name), `curl ${quote(location.origin + leasePath(name))}`].map((text) => command(text).el),
       h('h3', {}, 'Record'), h('pre', { tabindex: '0', 'aria-label': 'Record, as JSON' }, record));
     const all = [
-      h('p.back', {}, h('a', { href: '#/' }, '← Board')),
+      h('p.back', {}, h('a', { href: this.from }, '← Back')),
       h('div.heading', {}, title, state, expiry.el, this.operator.buttons, meaning), this.operator.notes, problem, facts, body,
     ];
     return { all, body, title, state, meaning, facts, picture, past, ran, waiters, standing, record, problem, expiry, choice };
@@ -118,13 +125,13 @@ export class Detail {
       this.parts.expiry.el.hidden = true;
       return;
     }
-    const { row: { lease }, expiry, stale, wall } = best, state = this.model.judge(best.row, stale, best.asOf);
-    badge(this.parts.state, state, stale ? `was ${lease.state}` : '');
+    const { row: { lease }, expiry, stale, wall } = best, state = this.model.judge(best.row, best.asOf);
+    badge(this.parts.state, state, '', stale);
     this.parts.expiry.el.hidden = !lease.holder;
     this.parts.expiry.show(lease, expiry, now, stale);
-    setText(this.parts.meaning, means(state, lease, expiry, this.found ? this.found.terms : [], now, wall));
+    setText(this.parts.meaning, means(stale ? 'unknown' : state, lease, expiry, this.found ? this.found.terms : [], now, wall));
     this.facts(lease, expiry, now, stale, wall);
-    if (this.found) this.operator.show(this.found.row.lease, this.found.me, !this.fresh(now));
+    if (this.found) this.operator.show(this.found.row.lease, state, this.found.me, !this.fresh(now), now);
   }
 
   /**
@@ -139,7 +146,7 @@ export class Detail {
     }
     if (found && this.fresh(now)) return { row: found.row, expiry: found.row.expiry, stale: false, asOf: this.readAt, wall: found.wall };
     const last = found ? found.row : live;
-    return last ? { row: last, expiry: last.expiry, stale: true, asOf: now, wall: found ? found.wall : model.wall } : null;
+    return last ? { row: last, expiry: last.expiry, stale: true, asOf: found ? this.knewAt : model.asOf, wall: found ? found.wall : model.wall } : null;
   }
 
   async read() {
@@ -157,7 +164,7 @@ export class Detail {
       };
       if (name !== this.name) return;
       this.found = found;
-      this.readAt = at;
+      this.readAt = this.knewAt = at;
       setText(this.parts.record, JSON.stringify(body, null, 2));
       this.problem('');
       this.parts.body.hidden = false;
@@ -205,8 +212,18 @@ export class Detail {
     all.forEach(([key, value], i) => {
       const [dt, dd] = facts.children[i].children;
       setText(dt, key);
-      setText(dd, value);
+      if (!key.startsWith('Token')) setText(dd, value);
+      else if (dd.textContent !== value) dd.replaceChildren(digits(Number(value)));
     });
+  }
+
+  /**
+   * present says of the last term how it stands.
+   * @param {number} now
+   */
+  present(now) {
+    const best = this.best(now), state = best ? this.model.judge(best.row, best.asOf) : '';
+    return { expired: 'not renewed', broken: 'broken, and not let go', 'handed over': 'handed over, and not taken' }[state] || 'holds it';
   }
 
   /** draw shows what was read. */
@@ -219,7 +236,7 @@ export class Detail {
     if (width > 0) this.parts.picture.replaceChildren(past.length > 0 ? lanes(past, now, ms, width, end) : h('p.empty', {}, lease.holders ? 'Who had shares of it before is not kept.' : 'Nobody ever held it.'));
     for (const button of this.parts.choice.children) button.setAttribute('aria-pressed', String(button.getAttribute('data-ms') === String(ms)));
     this.parts.past.hidden = past.length === 0;
-    this.parts.past.replaceChildren(h('h3', {}, 'Its terms, the last first'), terms(past, now));
+    this.parts.past.replaceChildren(h('h3', {}, 'Its terms, the last first'), terms(past, now, this.present(at)));
     this.parts.ran.hidden = all.length === 0;
     this.parts.ran.replaceChildren(h('h3', {}, 'Its turns, the last first'), turns(all, now));
     this.parts.waiters.replaceChildren(queue(waiters));

@@ -8,6 +8,7 @@ export class Expiry {
   constructor(role) {
     this.fill = h('i');
     this.text = h('span');
+    this.key = '';
     this.el = h('span.expiry', { role: role || null }, h('span.bar', { 'aria-hidden': 'true' }, this.fill), this.text);
   }
 
@@ -21,10 +22,16 @@ export class Expiry {
     const known = Boolean(l.holder) && !stale && !Number.isNaN(e.until) && e.ttl > 0;
     const left = known ? Math.min(e.until - now, e.ttl) : 0;
     const share = known ? Math.max(left / e.ttl, 0) : 0;
-    this.el.classList.toggle('none', !known);
-    this.fill.style.transform = `scaleX(${share.toFixed(4)})`;
-    this.el.dataset.level = e.over && !stale ? 'over' : !known || share >= 1 / 3 ? 'fine' : left > 0 ? 'low' : 'over';
-    this.el.title = l.session && !stale ? `renewed with its session, ${l.session}` : '';
+    const level = e.over && !stale ? 'over' : !known || share >= 1 / 3 ? 'fine' : left > 0 ? 'low' : 'over';
+    const title = l.session && !stale ? `renewed with its session, ${l.session}` : '';
+    const key = `${known} ${share.toFixed(3)} ${level} ${title}`; // what is written is laid out, even if it is the same
+    if (key !== this.key) {
+      this.key = key;
+      this.el.classList.toggle('none', !known);
+      this.fill.style.transform = `scaleX(${share.toFixed(3)})`;
+      this.el.dataset.level = level;
+      this.el.title = title;
+    }
     setText(this.text, words(l, e, known, left, stale));
   }
 }

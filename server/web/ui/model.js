@@ -17,6 +17,7 @@ import { moment } from './dom.js';
  * @property {number} waiters
  * @property {string} [kind]  what the name is; a lease has none
  * @property {Share[]} [holders]  who shares it
+ * @property {number} [limit]  of a semaphore
  * @property {Pause} [paused]  the election of that name
  * @property {Candidate[]} [candidates]  of that election; not on the stream
  * @property {Turn} [turn]  the last one of a job that was begun
@@ -36,6 +37,10 @@ import { moment } from './dom.js';
  * @typedef {object} Share
  * @property {string} holder
  * @property {number} [token]
+ * @property {string} state
+ * @property {string} session
+ * @property {number} [slot]
+ * @property {string} [mode]
  *
  * @typedef {object} Pause
  * @property {string} by
@@ -66,8 +71,11 @@ import { moment } from './dom.js';
 // What is known is stale when no beat has come for so long.
 const patience = 10_000;
 
+/** States in which somebody should look at a name. */
+export const alarming = ['expired', 'in jeopardy', 'broken'];
+
 /** The states, the worst first. */
-export const states = ['expired', 'in jeopardy', 'broken', 'handed over', 'contended', 'unknown', 'paused', 'held', 'free', 'declared'];
+export const states = ['expired', 'in jeopardy', 'broken', 'unreadable', 'handed over', 'contended', 'unknown', 'paused', 'held', 'free', 'declared'];
 
 /** @type {Record<string, string>} */
 const kinds = { rw: 'read/write lock', semaphore: 'semaphore', election: 'election', pool: 'pool of identities' };
@@ -78,6 +86,16 @@ const kinds = { rw: 'read/write lock', semaphore: 'semaphore', election: 'electi
  */
 export function kindText(l) {
   return l.kind ? kinds[l.kind] || l.kind : '';
+}
+
+/**
+ * hostOf returns on which host a holder runs: as it says itself, else what its id begins with.
+ * @param {string} holder
+ * @param {Record<string, string>} [info]
+ */
+export function hostOf(holder, info) {
+  const slash = holder.indexOf('/');
+  return info?.host || (slash > 0 ? holder.slice(0, slash) : holder);
 }
 
 /**
@@ -121,6 +139,15 @@ export function pauseText(p) {
   return (p.reason ? `${p.by}: ${p.reason}` : p.by) + (p.until ? ` (until ${moment(p.until)})` : '');
 }
 
+/**
+ * next returns the candidate that would lead if the leader stepped down; undefined if none may.
+ * @param {Lease} l
+ */
+export function next(l) {
+  return (l.candidates || []).filter((c) => c.holder !== l.holder && !c.ineligible)
+    .sort((a, b) => b.priority - a.priority || Date.parse(a.since) - Date.parse(b.since))[0];
+}
+
 /** Model is all that is known. */
 export class Model {
   constructor() {
@@ -133,9 +160,12 @@ export class Model {
     this.names = 0; // changes whenever a name comes or goes
     this.version = 0; // changes with whatever states are judged by
     this.beatAt = NaN;
+    this.openedAt = NaN; // when the stream was opened
     this.age = 0; // of what the server knew, at the last beat
     this.error = '';
     this.wall = NaN; // the server's time of day when performance.now() was 0
+    /** What is called with each change of a name that is told, but for what is told at the beginning. @type {(before: Lease|undefined, after: Lease|undefined) => void} */
+    this.changed = () => {};
   }
 
   /** forget leaves nothing known. */
@@ -159,6 +189,7 @@ export class Model {
    */
   opened(wall, now) {
     this.wall = wall - now;
+    this.openedAt = now;
     this.incoming = null;
   }
 
@@ -171,7 +202,9 @@ export class Model {
     this.version++;
     switch (m.event) {
       case 'reset':
-        this.incoming = new Map();
+        // While nothing is known, names are shown as they come.
+        if (this.loaded) this.incoming = new Map();
+        else this.rows.clear();
         break;
       case 'lease':
         this.change(m.data, now);
@@ -207,6 +240,7 @@ export class Model {
   change(e, now) {
     const rows = this.incoming || this.rows;
     const { name } = e.lease;
+    if (this.loaded && !this.incoming) this.changed(rows.get(name)?.lease, e.gone ? undefined : e.lease);
     if (e.gone) {
       rows.delete(name);
       this.names++;
@@ -226,10 +260,10 @@ export class Model {
   }
 
   /**
-   * asOf is when the server last looked at its store: states are judged as of then.
+   * asOf is when the server last looked at its store: states are judged as of then; before it has said so, when it was asked.
    */
   get asOf() {
-    return this.beatAt - this.age;
+    return this.loaded ? this.beatAt - this.age : this.openedAt;
   }
 
   /**
@@ -252,14 +286,13 @@ export class Model {
   }
 
   /**
-   * judge returns the state of a row, as of the server's last look, or of when it was read.
+   * judge returns the state of a row, as of the server's last look, or of when it was read. The last look stands still while none
+   * succeeds, so that of what is stale the last known state is returned.
    * @param {Row} row
-   * @param {boolean} stale
    * @param {number} [asOf]
    */
-  judge(row, stale, asOf = this.asOf) {
+  judge(row, asOf = this.asOf) {
     const l = row.lease;
-    if (stale) return 'unknown';
     if (l.paused && l.state === 'free') return 'paused';
     if (l.state !== 'held') return l.state;
     const { until, ttl } = this.expiry(row);
@@ -269,6 +302,58 @@ export class Model {
       if (left < ttl / 3) return 'in jeopardy';
     }
     return l.waiters > 0 ? 'contended' : 'held';
+  }
+}
+
+/**
+ * @typedef {object} Census  all names by their states
+ * @property {string} of       the knowledge that it is of
+ * @property {string[]} names  all, in order
+ * @property {Map<string, string>} state
+ * @property {Map<string, string[]>} byState  the worst first; names in order
+ * @property {number} waiting
+ */
+
+const manyNames = 2000, rest = 500; // from so many names on, all are judged every so many ms at most
+
+/** Counter judges all names, once for all that want to know. */
+export class Counter {
+  /** @param {Model} model */
+  constructor(model) {
+    this.model = model;
+    this.at = -Infinity;
+    this.sorted = /** @type {string[]} */ ([]);
+    this.sortedOf = -1;
+    /** @type {Census} */
+    this.last = { of: '', names: [], state: new Map(), byState: new Map(), waiting: 0 };
+  }
+
+  /**
+   * count returns the same census as before while nothing has changed.
+   * @param {number} now
+   */
+  count(now) {
+    const { model } = this, of = `${model.version}`;
+    if (of === this.last.of || (model.rows.size > manyNames && this.last.names.length > manyNames && now - this.at < rest)) return this.last;
+    this.at = now;
+    if (this.sortedOf !== model.names) {
+      this.sorted = [...model.rows.keys()].sort();
+      this.sortedOf = model.names;
+    }
+    const state = new Map(), byState = new Map(states.map((s) => [s, /** @type {string[]} */ ([])]));
+    let waiting = 0;
+    for (const name of this.sorted) {
+      const row = model.rows.get(name);
+      if (!row) continue;
+      const s = model.judge(row);
+      state.set(name, s);
+      const list = byState.get(s);
+      if (list) list.push(name);
+      else byState.set(s, [name]);
+      waiting += row.lease.waiters;
+    }
+    this.last = { of, names: this.sorted, state, byState, waiting };
+    return this.last;
   }
 }
 

@@ -6,24 +6,29 @@ import { leasehold } from './command.js';
 import { openDialog } from './dialog.js';
 import { duration, h } from './dom.js';
 import { pauseText } from './model.js';
+import { plan } from './progress.js';
 
 /**
  * @typedef {import('./model.js').Lease} Lease
+ * @typedef {(plan: import('./progress.js').Plan) => void} Done  is called when an operation was sent, with what is to come of it
  *
  * @typedef {object} Operation
  * @property {string} action  as a policy calls it
  * @property {string} text    on its button
  * @property {string} kind    how it looks
- * @property {(l: Lease) => boolean} offered  whether it makes sense
- * @property {(l: Lease, done: (said: string) => void) => void} open
+ * @property {(l: Lease, state: string) => boolean} offered  whether it makes sense, as the name stands
+ * @property {(l: Lease, done: Done) => void} open
  */
+
+/** States in which there is no hold to end: it was broken, or has run out, so that whoever comes next takes the name; or was given away. */
+const over = ['broken', 'expired', 'handed over', 'free', 'unreadable', 'declared'];
 
 /** @type {Operation[]} */
 export const operations = [
-  { action: 'handoff', text: 'Hand over…', kind: 'handoff', offered: (l) => leads(l), open: openHandoff },
+  { action: 'handoff', text: 'Hand over…', kind: 'handoff', offered: (l, state) => leads(l) && !over.includes(state), open: openHandoff },
   { action: 'pause', text: 'Pause…', kind: 'pause', offered: (l) => !l.paused && (l.candidates || []).length > 0, open: openPause },
   { action: 'pause', text: 'Resume…', kind: 'primary', offered: (l) => Boolean(l.paused), open: openResume },
-  { action: 'break', text: 'Break the hold…', kind: 'danger', offered: (l) => Boolean(l.holder), open: openBreak },
+  { action: 'break', text: 'Break the hold…', kind: 'danger', offered: (l, state) => Boolean(l.holder) && !over.includes(state), open: openBreak },
 ];
 
 /** @param {Lease} l */
@@ -37,7 +42,7 @@ function leads(l) {
  * @param {string} what
  * @param {Record<string, any>} body
  */
-async function send(l, what, body) {
+export async function send(l, what, body) {
   try {
     await ask(leasePath(l.name, what), { method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } });
   } catch (err) {
@@ -49,7 +54,7 @@ async function send(l, what, body) {
  * explained says what to do about an operation that was refused.
  * @param {unknown} err
  */
-function explained(err) {
+export function explained(err) {
   const look = 'whether it was done is not known. Look at the state before you try again.';
   if (!(err instanceof Problem)) return new Error(`The server can't be reached: ${look}`);
   if (err.status === 403) return new Error(`Not allowed: ${err.message}. The server's policy has to allow it. Nothing was changed.`);
@@ -69,7 +74,7 @@ function confirmation(l) {
 }
 
 /** @param {Record<string, any>} props */
-function field(props) {
+export function field(props) {
   return /** @type {HTMLInputElement} */ (h('input', { autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', ...props }));
 }
 
@@ -77,16 +82,16 @@ function field(props) {
  * @param {string} title
  * @param {(string|null)[]} all
  */
-function list(title, all) {
+export function list(title, all) {
   return h('div', {}, h('p', {}, title), h('ul', {}, ...all.map((text) => (text ? h('li', {}, text) : null))));
 }
 
 const still = 'What may still be running';
-const late = 'Requests that it has already sent may arrive at any later time. A resource that checks tokens refuses them once it has seen '
+export const late = 'Requests that it has already sent may arrive at any later time. A resource that checks tokens refuses them once it has seen '
   + 'the next holder\'s; any other resource takes them.';
 
-/** @param {Lease} l */
-function third(l) {
+/** @param {{ttl?: number}} l */
+export function third(l) {
   return duration((l.ttl || 0) * 1000 / 3);
 }
 
@@ -99,7 +104,7 @@ function itself(l) {
 /**
  * openBreak breaks that term and no other.
  * @param {Lease} l
- * @param {(said: string) => void} done
+ * @param {Done} done
  */
 function openBreak(l, done) {
   const name = confirmation(l), reason = field({ id: 'reason', maxlength: '200' });
@@ -123,7 +128,7 @@ function openBreak(l, done) {
     command: () => leasehold('break', l.name, { token: String(l.token), reason: reason.value.trim() }),
     async submit() {
       await send(l, 'break', { token: l.token, note: reason.value.trim() });
-      done(`Broken. ${l.holder} has not let go yet.`);
+      done(plan('break', l));
     },
   });
 }
@@ -131,7 +136,7 @@ function openBreak(l, done) {
 /**
  * openHandoff has a leader stop, and hand over to a candidate.
  * @param {Lease} l
- * @param {(said: string) => void} done
+ * @param {Done} done
  */
 function openHandoff(l, done) {
   const name = confirmation(l), reason = field({ id: 'reason', maxlength: '200' });
@@ -161,7 +166,7 @@ function openHandoff(l, done) {
     async submit() {
       const chosen = to();
       await send(l, 'handoff', { ...(chosen ? { to: chosen } : { any: true }), token: l.token, reason: reason.value.trim() });
-      done(`${l.holder} has been told to hand over to ${chosen || 'whoever is next'}.`);
+      done(plan('handoff', l, others.find((c) => c.holder === chosen)?.name || chosen));
     },
   });
 }
@@ -174,7 +179,7 @@ function about(c) {
 /**
  * openPause has nobody lead.
  * @param {Lease} l
- * @param {(said: string) => void} done
+ * @param {Done} done
  */
 function openPause(l, done) {
   const name = confirmation(l), reason = field({ id: 'reason', maxlength: '200' }), length = field({ id: 'for', maxlength: '20', placeholder: '10m' });
@@ -198,7 +203,7 @@ function openPause(l, done) {
     command: () => leasehold('pause', l.name, order()),
     async submit() {
       await send(l, 'pause', order());
-      done(l.holder ? `Paused. ${l.holder} steps down when it hears of it.` : 'Paused.');
+      done(plan('pause', l));
     },
   });
 }
@@ -206,7 +211,7 @@ function openPause(l, done) {
 /**
  * openResume ends a pause.
  * @param {Lease} l
- * @param {(said: string) => void} done
+ * @param {Done} done
  */
 function openResume(l, done) {
   const may = (l.candidates || []).filter((c) => !c.ineligible);
@@ -219,7 +224,7 @@ function openResume(l, done) {
     command: () => leasehold('resume', l.name),
     async submit() {
       await send(l, 'resume', {});
-      done('Resumed.');
+      done(plan('resume', l));
     },
   });
 }

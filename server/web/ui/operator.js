@@ -1,10 +1,21 @@
 // @ts-check
-// The buttons of what an operator can do to a name: those that make sense, and of those that aren't allowed, why.
+// The buttons of what an operator can do to a name: those that make sense and are allowed; of the others that make sense, why they aren't there.
 import { h, setText } from './dom.js';
 import { operations } from './operations.js';
+import { Progress } from './progress.js';
 
 /** What an operation is, within a sentence. */
 const verbs = /** @type {Record<string, string>} */ ({ handoff: 'hand over', pause: 'pause or resume', break: 'break' });
+
+/** @typedef {{caller: string, may: string[], names?: Record<string, string[]>}} Me  whom the server takes us for, and what is allowed */
+
+/**
+ * scopeText says on which names an action is allowed.
+ * @param {string[]} names
+ */
+export function scopeText(names) {
+  return names.length > 0 ? names.join(', ') : 'no name';
+}
 
 /** Operator is the buttons and notes for one name. */
 export class Operator {
@@ -13,26 +24,21 @@ export class Operator {
     this.changed = changed;
     /** @type {import('./model.js').Lease|null} */
     this.lease = null;
-    this.said = h('p.said', { role: 'status' });
-    this.saidOf = ''; // the state of the name to which it was said
+    this.progress = new Progress();
     this.refusal = h('p.hint', { id: 'refusal', hidden: true });
-    this.notes = h('div', {}, this.said, this.refusal);
+    this.notes = h('div', {}, this.progress.el, this.refusal);
     this.entries = operations.map((operation) => ({
       operation,
       button: h(`button.${operation.kind}`, { type: 'button', hidden: true, onclick: () => this.start(operation) }, operation.text),
     }));
     this.buttons = h('div.actions', { role: 'group', 'aria-label': 'What can be done' }, ...this.entries.map(({ button }) => button));
-    /** @type {Set<string>} */
-    this.refused = new Set();
   }
 
   /** @param {import('./operations.js').Operation} operation */
   start(operation) {
-    if (!this.lease || this.refused.has(operation.action)) return;
-    const of = term(this.lease);
-    operation.open(this.lease, (said) => {
-      this.saidOf = of;
-      setText(this.said, said);
+    if (!this.lease) return;
+    operation.open(this.lease, (plan) => {
+      this.progress.start(plan);
       this.changed();
     });
   }
@@ -40,35 +46,30 @@ export class Operator {
   /**
    * show offers what can be done to a name.
    * @param {import('./model.js').Lease} l
-   * @param {{caller: string, may: string[]}} me
+   * @param {string} state
+   * @param {Me} me
    * @param {boolean} stale nothing is offered: who knows what it would be done to
+   * @param {number} now
    */
-  show(l, me, stale) {
+  show(l, state, me, stale, now) {
     this.lease = l;
-    if (this.saidOf && this.saidOf !== term(l)) {
-      this.saidOf = '';
-      setText(this.said, '');
-    }
-    const offered = this.entries.filter(({ operation }) => operation.offered(l));
-    this.refused = new Set(offered.map(({ operation }) => operation.action).filter((action) => stale || !me.may.includes(action)));
-    for (const entry of this.entries) {
-      const off = this.refused.has(entry.operation.action);
-      entry.button.hidden = !offered.includes(entry);
-      entry.button.setAttribute('aria-disabled', String(off));
-      if (off) entry.button.setAttribute('aria-describedby', 'refusal');
-      else entry.button.removeAttribute('aria-describedby');
-    }
-    this.refusal.hidden = this.refused.size === 0;
-    const what = [...this.refused].map((action) => verbs[action]).join(', ');
-    setText(this.refusal, stale ? 'Nothing can be done while what is shown is not current.'
-      : `${me.caller || 'Whoever has not signed in'} may not ${what} here: the server's policy does not allow it.`);
+    if (!stale) this.progress.show(l, now);
+    const sensible = this.entries.filter(({ operation }) => operation.offered(l, state));
+    const allowed = stale ? [] : sensible.filter(({ operation }) => me.may.includes(operation.action));
+    for (const entry of this.entries) entry.button.hidden = !allowed.includes(entry);
+    const refused = [...new Set(sensible.filter((entry) => !allowed.includes(entry)).map(({ operation }) => operation.action))];
+    this.refusal.hidden = refused.length === 0;
+    if (refused.length > 0) setText(this.refusal, stale ? 'Nothing can be done while what is shown is not current.' : refusal(refused, me));
   }
 }
 
 /**
- * term is what changes when what was asked for has been done.
- * @param {import('./model.js').Lease} l
+ * refusal says what is not allowed here, and where it is.
+ * @param {string[]} actions
+ * @param {Me} me
  */
-function term(l) {
-  return `${l.token} ${l.holder}`;
+function refusal(actions, me) {
+  const who = me.caller || 'Whoever has not signed in';
+  const where = me.names ? ` It may: ${actions.map((a) => `${verbs[a]} ${scopeText(me.names?.[a] || [])}`).join('; ')}.` : '';
+  return `${who} may not ${actions.map((a) => verbs[a]).join(', ')} here: the server's policy does not allow it.${where}`;
 }

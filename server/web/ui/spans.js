@@ -13,6 +13,9 @@ import { Problem } from './api.js';
  * @property {string} [until]
  * @property {string} [ended]
  * @property {string} [note]
+ * @property {string} [name_kind]
+ * @property {string} [session]
+ * @property {string} [zone]
  *
  * @typedef {object} Piece  of a lane
  * @property {number} from
@@ -66,7 +69,7 @@ export function problem(err) {
  * base is who a holder is, whatever process of it.
  * @param {string} holder
  */
-function base(holder) {
+export function base(holder) {
   const i = holder.indexOf('/');
   return i > 0 ? holder.slice(0, i) : holder;
 }
@@ -81,20 +84,24 @@ export function colour(holder) {
   return (sum >>> 0) % colours;
 }
 
-const held = new Set(['term', 'share']);
+/** The kinds of spans in which somebody holds a name. */
+export const held = new Set(['term', 'share']);
 
 /** Lane is what is drawn in one line. */
 export class Lane {
   /**
-   * @param {string} name
-   * @param {string} by
+   * @param {string} name   of a name, or of a holder
+   * @param {string} short
+   * @param {string} group  that it is in; '' for none
+   * @param {(s: Span) => string} label  of a term
+   * @param {boolean} many  a holder's: several names at a time, one below the other
    */
-  constructor(name, by) {
-    const slash = name.lastIndexOf('/') + 1;
+  constructor(name, short, group, label, many) {
     this.name = name;
-    this.by = by;
-    this.group = name.slice(0, slash);
-    this.short = name.slice(slash) || name;
+    this.short = short;
+    this.group = group;
+    this.label = label;
+    this.many = many;
     /** @type {Span[]} */
     this.spans = [];
   }
@@ -119,12 +126,12 @@ export class Lane {
         all.push({ from, to: Math.max(to, from + least / 2), look: `state ${s.kind.replace(' ', '-')}`, terms: 0, label: '', text: '', id: '', row: 0 });
         continue;
       }
-      if (this.by === 'holder') {
+      if (this.many) {
         row = rows.findIndex((r) => r.name === s.name || r.last.to <= from);
         if (row < 0) row = Math.min(rows.length, mostRows - 1);
         last = rows[row]?.name === s.name ? rows[row].last : undefined;
       }
-      if (last && from < last.to && s.kind === 'term' && this.by === 'name') all.push({ from, to: Math.min(to, last.to), look: 'state overlap', terms: 0, label: '', text: '', id: '', row });
+      if (last && from < last.to && s.kind === 'term' && !this.many) all.push({ from, to: Math.min(to, last.to), look: 'state overlap', terms: 0, label: '', text: '', id: '', row });
       if (last && to - from < least && (last.terms > 1 || last.to - last.from < least) && from - last.to < least) { // one after the other, in no time
         last.to = Math.max(last.to, to);
         last.terms++;
@@ -134,7 +141,7 @@ export class Lane {
         continue;
       }
       last = { from, to: Math.max(to, from + least / 3), look: `term c${colour(s.holder || '')}${lost(s) ? ' lost' : ''}${s.until ? '' : ' lasts'}`, terms: 1,
-        label: this.by === 'name' ? base(s.holder || '') : s.name, text: describe(s, to - from), id: `${s.name}\n${s.token}`, row };
+        label: this.label(s), text: describe(s, to - from), id: `${s.name}\n${s.token}`, row };
       rows[row] = { name: s.name, last };
       all.push(last);
     }
@@ -154,25 +161,6 @@ function lost(s) {
 function describe(s, ms) {
   const end = s.until ? `to ${moment(s.until)}, ${s.ended || 'ended'}` : 'on, and holds it';
   return `${s.name}: ${s.holder}, token ${s.token}, for ${duration(ms)}, from ${moment(s.from)} ${end}`;
-}
-
-/**
- * laneOf puts spans into lanes, in the order of their names.
- * @param {Span[]} spans
- * @param {string} by name or holder
- */
-export function laneOf(spans, by) {
-  const lanes = new Map();
-  for (const s of spans) {
-    if (by === 'holder' && !held.has(s.kind)) continue;
-    const name = by === 'holder' ? base(s.holder || '') : s.name;
-    if (!lanes.has(name)) lanes.set(name, new Lane(name, by));
-    lanes.get(name).spans.push(s);
-  }
-  const all = /** @type {Lane[]} */ ([...lanes.values()]);
-  for (const lane of all) lane.spans.sort((a, b) => Date.parse(a.from) - Date.parse(b.from));
-  const rank = (/** @type {string} */ a, /** @type {string} */ b) => Number(a > b) - Number(a < b);
-  return all.sort((a, b) => rank(a.group, b.group) || rank(a.name, b.name));
 }
 
 const steps = [1e3, 5e3, 15e3, 6e4, 3e5, 9e5, 36e5, 216e5, 864e5, 6048e5];

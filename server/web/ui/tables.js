@@ -2,6 +2,7 @@
 // What the detail lists: terms, who waits, and who stands for election.
 import { duration, h, moment } from './dom.js';
 import { outcome } from './model.js';
+import { digits } from './token.js';
 
 /**
  * @typedef {{holder: string, waited: number, left: number, info?: Record<string, string>}} Waiter
@@ -10,10 +11,10 @@ import { outcome } from './model.js';
 /**
  * table is rows under a head. A cell that is an array is what it says, and softly more.
  * @param {string[]} head
- * @param {(string|[string, string])[][]} rows
+ * @param {(string|[string, string]|HTMLElement)[][]} rows
  */
 function table(head, rows) {
-  const cell = (/** @type {string|[string, string]} */ c) => (typeof c === 'string' ? h('td', {}, c) : h('td', {}, c[0], ' ', h('small', {}, c[1])));
+  const cell = (/** @type {string|[string, string]|HTMLElement} */ c) => (typeof c === 'string' || c instanceof HTMLElement ? h('td', {}, c) : h('td', {}, c[0], ' ', h('small', {}, c[1])));
   return h('table', {}, h('thead', {}, h('tr', {}, ...head.map((text) => h('th', { scope: 'col' }, text)))),
     h('tbody', {}, ...rows.map((cells) => h('tr', {}, ...cells.map(cell)))));
 }
@@ -30,12 +31,13 @@ function scrolled(label, el) {
 /**
  * @param {import('./lanes.js').Term[]} all
  * @param {number} now the server's time of day
+ * @param {string} present  what is said of a term that has not ended
  */
-export function terms(all, now) {
+export function terms(all, now, present) {
   return scrolled('Terms', table(['Holder', 'Token', 'From', 'For', 'Ended'], all.map((t) => {
     const from = Date.parse(t.from);
-    return [t.holder, String(t.token), [`${duration(now - from)} ago`, moment(t.from)],
-      duration((t.until ? Date.parse(t.until) : now) - from), t.until ? t.ended || 'ended' : 'holds it'];
+    return [t.holder, digits(t.token), [`${duration(now - from)} ago`, moment(t.from)],
+      duration((t.until ? Date.parse(t.until) : now) - from), t.until ? t.ended || 'ended' : present];
   })));
 }
 
@@ -46,7 +48,7 @@ export function terms(all, now) {
 export function turns(all, now) {
   return scrolled('Turns', table(['Turn', 'Outcome', 'Begun', 'For', 'Token', 'Holder'], all.map((t) => {
     const begun = Date.parse(t.begun), end = t.ended ? Date.parse(t.ended) : t.state === 'running' ? now : NaN;
-    return [[t.at, t.zone], outcome(t), [`${duration(now - begun)} ago`, moment(t.begun)], Number.isNaN(end) ? '–' : duration(end - begun), String(t.token), t.holder];
+    return [[t.at, t.zone], outcome(t), [`${duration(now - begun)} ago`, moment(t.begun)], Number.isNaN(end) ? '–' : duration(end - begun), digits(t.token), t.holder];
   })));
 }
 

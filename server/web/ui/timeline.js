@@ -1,8 +1,11 @@
 // @ts-check
 // The state timeline: who held each name when, from the server's journal. A lane a name, or a holder.
 import { ask, Problem } from './api.js';
-import { byID, h, inputByID, setText } from './dom.js';
-import { laneOf, load, problem, windowOf } from './spans.js';
+import { h, inputByID, setText } from './dom.js';
+import { groups, laneOf } from './groups.js';
+import { detailPath } from './names.js';
+import { openReport } from './report.js';
+import { load, problem, windowOf } from './spans.js';
 
 /**
  * @typedef {import('./spans.js').Span} Span
@@ -28,15 +31,16 @@ export class Timeline {
   /** @param {import('./model.js').Model} model */
   constructor(model) {
     this.model = model;
-    this.root = byID('timeline');
+    this.root = h('section', { id: 'timeline', 'aria-label': 'Timeline' });
     this.length = 3_600_000;
     this.end = NaN; // NaN follows the present
-    this.by = 'name';
+    this.by = groups[0];
     /** @type {Span[]} */
     this.all = [];
     this.from = NaN; // from when on the journal is complete
     this.asked = -Infinity;
     this.width = 800; // of a lane, in pixels
+    this.more = false; // than was read
     this.asking = 0; // of the latest question
     this.said = h('p.said-span', { id: 'span-said' }, 'Point at a term, or go from term to term with the arrow keys; + and − zoom, Shift with an arrow moves through time.');
     this.note = h('p.soft', { id: 'span-note', role: 'status' });
@@ -53,7 +57,7 @@ export class Timeline {
   }
 
   get visible() {
-    return !this.root.hidden;
+    return this.root.isConnected;
   }
 
   /** The server's time of day. */
@@ -70,13 +74,14 @@ export class Timeline {
     const button = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ onclick) => h('button', { type: 'button', 'aria-label': label, title: label, onclick }, text);
     this.pressed = new Map(lengths.map(({ text, ms }) => [ms, h('button', { type: 'button', 'aria-pressed': 'false', onclick: () => this.to(this.end, ms) }, text)]));
     this.live = h('button', { type: 'button', 'aria-pressed': 'true', onclick: () => this.to(NaN, this.length) }, 'Now');
-    const group = h('button', { type: 'button', 'aria-pressed': 'false', onclick: () => {
-      this.by = this.by === 'name' ? 'holder' : 'name';
-      group.setAttribute('aria-pressed', String(this.by === 'holder'));
-      this.draw();
-    } }, 'By holder');
+    this.select = /** @type {HTMLSelectElement} */ (h('select', { id: 'lanes-by', onchange: () => {
+      this.by = groups.find((g) => g.id === this.select?.value) || groups[0];
+      this.to(this.end, this.length);
+    } }, ...groups.map((g) => h('option', { value: g.id }, g.text))));
     this.bar.append(button('◀', 'Earlier', () => this.pan(-0.5)), button('▶', 'Later', () => this.pan(0.5)), this.live,
-      button('−', 'Longer', () => this.zoom(2, 0.5)), button('+', 'Shorter', () => this.zoom(0.5, 0.5)), ...this.pressed.values(), group);
+      button('−', 'Longer', () => this.zoom(2, 0.5)), button('+', 'Shorter', () => this.zoom(0.5, 0.5)), ...this.pressed.values(),
+      h('button', { type: 'button', onclick: () => void openReport(ask, this.until - this.length, this.until, inputByID('prefix').value.trim()) }, 'Report…'),
+      h('label', {}, 'Lanes by ', this.select));
   }
 
   /**
@@ -86,6 +91,8 @@ export class Timeline {
   open(hash) {
     const q = new URLSearchParams(hash.split('?')[1] || '');
     const end = Date.parse(q.get('until') || ''), length = Number(q.get('for')) * 1000;
+    this.by = groups.find((g) => g.id === q.get('by')) || groups[0];
+    if (this.select) this.select.value = this.by.id;
     this.end = end;
     this.length = length >= shortest && length <= longest ? length : 3_600_000;
     this.asked = -Infinity;
@@ -101,7 +108,8 @@ export class Timeline {
     this.length = Math.min(Math.max(length, shortest), longest);
     this.end = end >= this.now ? NaN : end;
     const until = Number.isNaN(this.end) ? '' : `until=${new Date(this.end).toISOString()}&`;
-    history.replaceState(null, '', `${location.pathname}${location.search}#timeline?${until}for=${Math.round(this.length / 1000)}`);
+    const by = this.by === groups[0] ? '' : `&by=${this.by.id}`;
+    history.replaceState(null, '', `${location.pathname}${location.search}#timeline?${until}for=${Math.round(this.length / 1000)}${by}`);
     this.asked = -Infinity;
     this.draw();
     this.render();
@@ -141,7 +149,7 @@ export class Timeline {
       if (question !== this.asking) return;
       this.all = spans;
       this.from = from;
-      setText(this.note, more ? 'There is more than is shown: the latest is. Fill in a prefix, or shorten the time.' : spans.length === 0 ? 'Nothing is known of this time.' : '');
+      this.more = more;
       this.draw();
     } catch (err) {
       if (question !== this.asking) return;
@@ -160,12 +168,19 @@ export class Timeline {
     for (const [ms, button] of this.pressed || []) button.setAttribute('aria-pressed', String(ms === this.length));
     this.live?.setAttribute('aria-pressed', String(Number.isNaN(this.end)));
     const at = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.id : undefined;
-    const lanes = laneOf(this.all, this.by);
+    const { by } = this, lanes = laneOf(this.all, by, this.model);
+    if (this.asking > 0) {
+      setText(this.note, this.more ? 'There is more than is shown: the latest is. Fill in a prefix, or shorten the time.'
+        : this.all.length === 0 ? 'Nothing is known of this time.' : lanes.length === 0 ? by.none || '' : '');
+    }
     const list = document.createDocumentFragment();
     this.width = Math.max(this.ticks.clientWidth, 200);
     let group = '';
     for (const lane of lanes.slice(0, mostLanes)) {
-      if (this.by === 'name' && lane.group !== group) list.append(h('li.group', {}, lane.group));
+      if (lane.group !== group) {
+        const text = by.title ? by.title(lane.group) : lane.group;
+        list.append(h('li.group', { title: text === lane.group ? null : lane.group }, by.href ? h('a', { href: by.href(lane.group) }, text) : text));
+      }
       group = lane.group;
       list.append(this.lane(lane, since, until, now));
     }
@@ -205,7 +220,7 @@ export class Timeline {
       if (one.row > 0) el.style.top = `${one.row * rowHeight + 2}px`;
       place(el, one.from, one.to);
     }
-    const name = this.by === 'name' ? h('a', { href: `#/${encodeURIComponent(lane.name)}` }, lane.short) : h('span', {}, lane.name);
+    const name = this.by.holders ? h('span', {}, lane.short) : h('a', { href: detailPath(lane.name) }, lane.short);
     const el = h('li.lane', {}, h('span.lane-name', { title: lane.name }, name), track);
     if (rows > 1) {
       track.style.height = `${rows * rowHeight}px`;

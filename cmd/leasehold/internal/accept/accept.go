@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -79,8 +80,15 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if !l.finishing.Load() {
 			l.pace.take()
 		}
+		mine := &conn{Conn: c, l: l}
 		since := l.opts.Clock.Now()
-		return &conn{Conn: c, l: l, leave: sync.OnceFunc(func() { l.leave(who, l.opts.Clock.Now().Sub(since)) })}, nil
+		mine.leave = sync.OnceFunc(func() {
+			if !mine.hungUp.Load() {
+				l.pace.give(l.opts.Clock.Now().Sub(since))
+			}
+			l.leave(who)
+		})
+		return mine, nil
 	}
 }
 
@@ -151,10 +159,9 @@ func (l *Listener) enter(who netip.Prefix) (limit string) {
 	return limit
 }
 
-func (l *Listener) leave(who netip.Prefix, lived time.Duration) {
+func (l *Listener) leave(who netip.Prefix) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pace.give(lived)
 	l.open--
 	if l.of[who]--; l.of[who] == 0 {
 		delete(l.of, who)
@@ -224,8 +231,27 @@ func (l *Listener) Collect(c chan<- prometheus.Metric) {
 // conn is a connection that is counted.
 type conn struct {
 	net.Conn
-	l     *Listener
-	leave func()
+	l        *Listener
+	leave    func()
+	answered atomic.Bool // something was sent since the last was read
+	ended    atomic.Bool // its client sends no more
+	hungUp   atomic.Bool // its client did so before it was answered
+}
+
+// Read implements [net.Conn].
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	ours := errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, net.ErrClosed)
+	switch {
+	case n > 0:
+		c.answered.Store(false)
+	case err != nil && !ours:
+		c.ended.Store(true)
+		if !c.answered.Load() {
+			c.hungUp.Store(true)
+		}
+	}
+	return n, err
 }
 
 // piece is what a client has to take within [Options.Stall].
@@ -234,6 +260,10 @@ const piece = 64 << 10
 // Write implements [net.Conn]. It fails when the client doesn't read, so that the connection is
 // closed.
 func (c *conn) Write(p []byte) (n int, err error) {
+	c.answered.Store(true) // before the client can close on it
+	if c.ended.Load() {
+		c.hungUp.Store(true) // what it is sent comes too late
+	}
 	for {
 		part := p[n:min(n+piece, len(p))]
 		if err := c.SetWriteDeadline(c.l.opts.Clock.Wall().Add(c.l.opts.Stall)); err != nil {

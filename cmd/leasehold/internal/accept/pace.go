@@ -12,7 +12,7 @@ const (
 	// paceBurst is how many connections are taken at once. One costs about 0.1 ms of a core until
 	// its request is under way: a crowd that comes back at once would have requests wait for all of
 	// it.
-	paceBurst = 32
+	paceBurst = 8
 	// paceEach is after how long, on one core, another one may be taken.
 	paceEach = 2 * time.Millisecond
 	// paceShort is how long a connection lives at most that counts as one for a request alone, and
@@ -22,7 +22,8 @@ const (
 )
 
 // pace spreads the connections of a crowd over time. One that is closed gives its place to another
-// at once, so that clients with a connection for each request are not slowed.
+// at once, so that clients with a connection for each request are not slowed. One whose client has
+// hung up before it was answered gives none: what it has cost is to be spread, too.
 type pace struct {
 	clk   clock.Clock
 	each  time.Duration

@@ -2,9 +2,13 @@ package accept
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
+	"os"
 	"runtime"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,3 +155,76 @@ func TestFinding_V1_WhoHasComeIsAcceptedAtTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// A client that hangs up before its answer, or in the middle of it, gives no place, so that a crowd that comes and goes is spread,
+// too. One that has had its answer, or was closed by the server, gives its place at once.
+func TestFinding_V1_WhoHangsUpGivesNoPlace(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		before, after int // answers, or pieces of one, that are sent before Read fails and after that
+		err           error
+		place         bool
+	}{
+		{"before its answer", 0, 0, io.EOF, false},
+		{"reset before its answer", 0, 0, syscall.ECONNRESET, false},
+		{"in the middle of it", 1, 1, io.EOF, false},
+		{"after its answer", 1, 0, io.EOF, true},
+		{"closed by the server", 0, 0, net.ErrClosed, true},
+		{"timed out by the server", 0, 0, os.ErrDeadlineExceeded, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := New(crowd{}, Options{Clock: clocktest.New(0)})
+				send := func(on net.Conn, times int) {
+					for range times {
+						if _, err := on.Write([]byte("answer")); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				for range paceBurst {
+					mine, err := l.Accept()
+					if err != nil {
+						t.Fatal(err)
+					}
+					mine.(*conn).Conn = &ending{err: c.err}
+					if _, err := mine.Read(make([]byte, 8)); err != nil {
+						t.Fatal(err)
+					}
+					send(mine, c.before)
+					if _, err := mine.Read(make([]byte, 8)); !errors.Is(err, c.err) {
+						t.Errorf("Read returns %v, want %v", err, c.err)
+					}
+					send(mine, c.after)
+					if err := mine.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+				if place := l.pace.try() == 0; place != c.place {
+					t.Errorf("a place is given: %v, want %v", place, c.place)
+				}
+			})
+		})
+	}
+}
+
+// ending is a connection on which one request comes, and then an error.
+type ending struct {
+	net.Conn
+	err  error
+	sent bool
+}
+
+func (e *ending) Read(p []byte) (int, error) {
+	if e.sent {
+		return 0, e.err
+	}
+	e.sent = true
+	return copy(p, "request"), nil
+}
+
+func (*ending) Write(p []byte) (int, error) { return len(p), nil }
+
+func (*ending) SetWriteDeadline(time.Time) error { return nil }
+
+func (*ending) Close() error { return nil }

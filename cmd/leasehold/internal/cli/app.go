@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -134,6 +135,10 @@ func (a *App) openFor(ctx context.Context, create bool) (store.Store, error) {
 	}
 	if standard {
 		a.hintHome()
+		path := strings.TrimPrefix(url.String(), scheme+":")
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return nil, fmt.Errorf("open the store: %s: its folder can't be made: %w: name a store with --store file:PATH or LEASEHOLD_STORE", path, err)
+		}
 	}
 	return engines.Open(ctx, url, OpenOptions{MakeDir: standard, MustExist: !create && !standard, Log: a.LogTo(a.Err)})
 }

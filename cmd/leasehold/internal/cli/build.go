@@ -31,7 +31,9 @@ type Build struct {
 // ReadBuild returns the version of this program.
 func ReadBuild() Build {
 	v := Build{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	v.Stores = engines.Schemes()
+	for _, s := range Stores() {
+		v.Stores = append(v.Stores, s.Name)
+	}
 	if version != "" {
 		v.Version, v.Revision, v.Built = version, revision, revisionTime
 		return v

@@ -4,8 +4,8 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// Lite is whether this program was built with the tag lite. Then it links no client for AWS,
-// Kubernetes, Consul, NATS and ZooKeeper.
+// Lite is whether this program was built with the tag lite. Then it links none of the large
+// clients.
 const Lite = true
 
 // Lacking returns a command that this build can't carry out, and that says what to install.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"net"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -69,6 +70,15 @@ func (a *App) Complete(cmd *cobra.Command, f func(context.Context, store.Store) 
 		return nil
 	})
 	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// HostOf returns the host of an address to listen on, "" for all; flag is where it was given.
+func HostOf(flag, addr string) (string, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", Usage("--%s %s: want HOST:PORT, or :PORT for all addresses", flag, addr)
+	}
+	return host, nil
 }
 
 // PoolArg checks a POOL.

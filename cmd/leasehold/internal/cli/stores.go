@@ -32,16 +32,26 @@ type Engines struct {
 	Parse       func(text string) (StoreURL, error)
 	Open        func(ctx context.Context, u StoreURL, opts OpenOptions) (store.Store, error)
 	Unreachable func(err error) bool // whether an error of Open says that nobody answers there now
-	Schemes     func() []string
+	Stores      func() []StoreKind
 	Redact      func(text string) string // a URL without its secrets, for people
 }
+
+// StoreKind is one kind of store.
+type StoreKind struct {
+	Name string // before the colon of its URL
+	Form string // of its URL, with [] around what may be left out
+	Doc  string // in a few words
+}
+
+// Stores returns the kinds of stores of this program.
+func Stores() []StoreKind { return engines.Stores() }
 
 // engines are files alone until [Use] is called. So a command can begin on a file before the
 // clients of servers are initialised, which cost more than all else: see package early.
 var engines = Engines{
 	Parse: parseFile, Open: openFile,
 	Unreachable: func(error) bool { return false },
-	Schemes:     func() []string { return []string{scheme} },
+	Stores:      func() []StoreKind { return []StoreKind{{scheme, "file:PATH", "one file of this machine"}} },
 	Redact:      func(string) string { return "…" }, // whether it is a file's is not known
 }
 

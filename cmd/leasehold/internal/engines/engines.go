@@ -28,11 +28,11 @@ func init() {
 		},
 		Unreachable: open.Unreachable,
 		Redact:      open.Redact,
-		Schemes: func() (names []string) {
+		Stores: func() (all []cli.StoreKind) {
 			for _, s := range open.Schemes() {
-				names = append(names, s.Name)
+				all = append(all, cli.StoreKind{Name: s.Name, Form: s.Form, Doc: s.Doc})
 			}
-			return names
+			return all
 		},
 	})
 }

@@ -152,12 +152,17 @@ CREATE TABLE spans (
 	ends   INTEGER NOT NULL,
 	holder TEXT NOT NULL,
 	ended  TEXT NOT NULL,
-	note   TEXT NOT NULL
+	note   TEXT NOT NULL,
+	` + added + `
 ) STRICT;
 CREATE UNIQUE INDEX spans_by_name ON spans (name, kind, token, mark);
 CREATE INDEX spans_by_end ON spans (ends);
 CREATE TABLE meta (from_ms INTEGER NOT NULL) STRICT;
 `
+	// What came later, as it is added to a file of an earlier version. Such a version reads and
+	// writes the file all the same.
+	added = "what TEXT NOT NULL DEFAULT '', session TEXT NOT NULL DEFAULT '', zone TEXT NOT NULL DEFAULT ''"
+
 	settings = "mode=rw&_pragma=busy_timeout(200)&_pragma=locking_mode(EXCLUSIVE)&_pragma=synchronous(NORMAL)&_pragma=trusted_schema(OFF)" +
 		"&_pragma=cell_size_check(ON)&_defensive=1&_txlock=immediate"
 )
@@ -253,6 +258,9 @@ func (j *Journal) establish(ctx context.Context, db *sql.DB) error {
 			return err
 		}
 	}
+	if err := widen(ctx, db); err != nil {
+		return err
+	}
 	if j.pages > 0 {
 		if _, err := db.ExecContext(ctx, fmt.Sprintf("PRAGMA max_page_count = %d", j.pages)); err != nil {
 			return err
@@ -266,6 +274,24 @@ func (j *Journal) establish(ctx context.Context, db *sql.DB) error {
 	err = errors.Join(db.QueryRowContext(ctx, "SELECT from_ms FROM meta").Scan(&from), db.QueryRowContext(ctx, "SELECT count(*) FROM spans").Scan(&j.rows))
 	j.from = time.UnixMilli(from).UTC()
 	return err
+}
+
+// widen adds the columns that a file of an earlier version doesn't have.
+func widen(ctx context.Context, db *sql.DB) error {
+	for column := range strings.SplitSeq(added, ", ") {
+		name, _, _ := strings.Cut(column, " ")
+		var n int
+		if err := db.QueryRowContext(ctx, "SELECT count(*) FROM pragma_table_info('spans') WHERE name = ?", name).Scan(&n); err != nil {
+			return err
+		}
+		if n > 0 {
+			continue
+		}
+		if _, err := db.ExecContext(ctx, "ALTER TABLE spans ADD COLUMN "+column); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (j *Journal) make(ctx context.Context, db *sql.DB) error {

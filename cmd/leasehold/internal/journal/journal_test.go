@@ -2,6 +2,8 @@ package journal
 
 import (
 	"context"
+	"crypto/rand"
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/server"
+	"github.com/leasehold/leasehold/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -131,6 +134,61 @@ func TestFind(t *testing.T) {
 }
 
 // What has been kept long enough goes, and the oldest when there is too much; the journal says from when on it is complete.
+// Which session kept a name, and where, is kept, and known of a term that ends: also in a file that an earlier version began, which that
+// version can still write.
+func TestSessionsAndZones(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j")
+	j := begin(t, path, Options{})
+	j.note(t, term("old", 1, -100, still))
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	earlier := func(statements ...string) {
+		t.Helper()
+		db, err := sql.Open("sqlite", dsn(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range statements {
+			if _, err := db.ExecContext(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	earlier("ALTER TABLE spans DROP COLUMN what", "ALTER TABLE spans DROP COLUMN session", "ALTER TABLE spans DROP COLUMN zone")
+	own, other := term("own", 2, -50, still), term("other", 3, -40, still)
+	own.NameKind, own.Session, own.Zone = store.KindElection, ".session/"+own.Holder+"/nonce", "eu-1"
+	other.Session = ".session/another/x/nonce"
+	j.note(t, own, other)
+	want := []server.Span{other, own, term("old", 1, -100, still)}
+	if got, err := j.Standing(t.Context()); err != nil || !same(got, want) {
+		t.Fatalf("%+v, %v\nwant %+v", got, err, want)
+	}
+	late := want[2]
+	late.Zone, late.Session = "eu-2", ".session/"+late.Holder+"/nonce" // learned while it lasts
+	j.note(t, late)
+	ended := term("own", 2, -50, -1) // by the record alone
+	j.note(t, ended)
+	own.Until, own.Ended = ended.Until, ended.Ended
+	page, err := j.Find(t.Context(), server.SpanQuery{Limit: 10})
+	if want = []server.Span{other, late, own}; err != nil || !same(page.Spans, want) {
+		t.Fatalf("%+v, %v\nwant %+v", page.Spans, err, want)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	earlier("INSERT INTO spans (name, kind, token, mark, began, ends, holder, ended, note) VALUES (1, 0, 9, 0, 1, 2, 'x', '', '')")
+}
+
+// same reports whether the spans are those, in any order.
+func same(got, want []server.Span) bool {
+	less := func(a, b server.Span) int { return strings.Compare(a.Name, b.Name) }
+	return slices.Equal(slices.SortedFunc(slices.Values(got), less), slices.SortedFunc(slices.Values(want), less))
+}
+
 func TestSweep(t *testing.T) {
 	clk := newCalendar()
 	j := begin(t, filepath.Join(t.TempDir(), "j"), Options{Clock: clk, Keep: time.Hour, Rows: 1000})
@@ -331,8 +389,10 @@ func TestSizeOfALargeJournal(t *testing.T) {
 	var spans []server.Span
 	for i := range rows { // as a server names holders: host, process and 13 letters
 		from := now.Add(-time.Duration(rows-i) * time.Second)
+		holder := fmt.Sprintf("web%d.example.com/k3v9x%08d", i%40, i)
 		spans = append(spans, server.Span{
-			Name: fmt.Sprintf("backup/%04d", i%10_000), Kind: server.SpanTerm, Holder: fmt.Sprintf("web%d.example.com/k3v9x%08d", i%40, i), Token: fence.Token(from.UnixMilli()), //nolint:gosec // after 1970
+			Session: ".session/" + holder + "/" + rand.Text()[:20], Zone: "us-east-1a",
+			Name: fmt.Sprintf("backup/%04d", i%10_000), Kind: server.SpanTerm, Holder: holder, Token: fence.Token(from.UnixMilli()), //nolint:gosec // after 1970
 			From: from, Until: from.Add(30 * time.Second), Ended: "released",
 		})
 		if len(spans) == 1000 {

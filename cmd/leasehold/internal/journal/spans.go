@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/server"
 )
 
@@ -66,13 +67,16 @@ func (j *Journal) within(ctx context.Context, db *sql.DB, do func(*sql.Tx) error
 }
 
 func (j *Journal) put(ctx context.Context, tx *sql.Tx, spans []server.Span) error {
-	insert, err := tx.PrepareContext(ctx, `INSERT INTO spans (name, kind, token, mark, began, ends, holder, ended, note) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+	insert, err := tx.PrepareContext(ctx, `INSERT INTO spans (name, kind, token, mark, began, ends, holder, ended, note, what, session, zone)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO NOTHING`)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = insert.Close() }()
-	update, err := tx.PrepareContext(ctx, `UPDATE spans SET ends = ?, ended = ?, note = ? WHERE name = ? AND kind = ? AND token = ? AND mark = ? AND (ends <> ? OR ended <> ?)`)
+	update, err := tx.PrepareContext(ctx, `UPDATE spans SET ends = ?1, ended = ?2, note = ?3,
+		what = coalesce(nullif(?4, ''), what), session = coalesce(nullif(?5, ''), session), zone = coalesce(nullif(?6, ''), zone)
+		WHERE name = ?7 AND kind = ?8 AND token = ?9 AND mark = ?10 AND (ends <> ?1 OR ended <> ?2 OR ?4 NOT IN ('', what) OR ?5 NOT IN ('', session) OR ?6 NOT IN ('', zone))`)
 	if err != nil {
 		return err
 	}
@@ -95,8 +99,9 @@ func (j *Journal) put(ctx context.Context, tx *sql.Tx, spans []server.Span) erro
 		if err != nil {
 			return err
 		}
+		own := short(s.Holder, s.Session)
 		if ends >= now.Add(-j.opts.Keep).UnixMilli() { // else the sweep would take it
-			done, err := insert.ExecContext(ctx, name, kind, int64(s.Token), mark, began, ends, s.Holder, s.Ended, s.Note)
+			done, err := insert.ExecContext(ctx, name, kind, int64(s.Token), mark, began, ends, s.Holder, s.Ended, s.Note, string(s.NameKind), own, s.Zone)
 			if err != nil {
 				return err
 			}
@@ -105,7 +110,7 @@ func (j *Journal) put(ctx context.Context, tx *sql.Tx, spans []server.Span) erro
 				continue
 			}
 		}
-		if _, err = update.ExecContext(ctx, ends, s.Ended, s.Note, name, kind, int64(s.Token), mark, ends, s.Ended); err != nil {
+		if _, err = update.ExecContext(ctx, ends, s.Ended, s.Note, string(s.NameKind), own, s.Zone, name, kind, int64(s.Token), mark); err != nil {
 			return err
 		}
 	}
@@ -125,6 +130,23 @@ func timeOf(ms int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms).UTC()
+}
+
+// short is a session's id in the file, beside its holder: most begin with that of the holder.
+func short(holder, session string) string {
+	if own, ok := strings.CutPrefix(session, keyspace.SessionPrefix+holder+"/"); ok && own != "" {
+		return own
+	}
+	return session
+}
+
+// long returns what short was made of. The id of a session begins with a dot, and no rest of one
+// does.
+func long(holder, own string) string {
+	if own == "" || strings.HasPrefix(own, ".") {
+		return own
+	}
+	return keyspace.SessionPrefix + holder + "/" + own
 }
 
 // name returns the id of a name, which it gets when it has none.
@@ -200,7 +222,7 @@ func (j *Journal) sweep(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-const columns = "s.id, n.name, s.kind, s.token, s.began, s.ends, s.holder, s.ended, s.note FROM spans AS s JOIN names AS n ON n.id = s.name"
+const columns = "s.id, n.name, s.kind, s.token, s.began, s.ends, s.holder, s.ended, s.note, s.what, s.session, s.zone FROM spans AS s JOIN names AS n ON n.id = s.name"
 
 // row is a span with what its place among others is told by.
 type row struct {
@@ -211,9 +233,11 @@ type row struct {
 func scan(rows *sql.Rows) (r row, err error) {
 	var kind int
 	var token, began int64
-	if err = rows.Scan(&r.id, &r.Name, &kind, &token, &began, &r.ends, &r.Holder, &r.Ended, &r.Note); err != nil {
+	var own string
+	if err = rows.Scan(&r.id, &r.Name, &kind, &token, &began, &r.ends, &r.Holder, &r.Ended, &r.Note, &r.NameKind, &own, &r.Zone); err != nil {
 		return r, err
 	}
+	r.Session = long(r.Holder, own)
 	if kind < 0 || kind >= len(kinds) {
 		return r, fmt.Errorf("row %d: kind %d: want 0 to %d", r.id, kind, len(kinds)-1)
 	}

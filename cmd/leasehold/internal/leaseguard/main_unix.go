@@ -22,26 +22,24 @@ func guardMain() {
 	watchOver(os.Stdin, clock.System(), (*Scope).end)
 }
 
-// end kills all of the scope, and reports whether anything is left. A group that has gone is
+// end kills all of the scope, and reports whether anything is left. What one call ends comes first:
+// to look through all processes takes a while on a busy machine. A group that has gone is
 // forgotten: its number may be another's.
 func (s *Scope) end() (left bool) {
-	if s.Group != 0 {
-		if unix.Kill(-s.Group, unix.SIGKILL) == unix.ESRCH || !groupLives(s.Group) {
-			s.Group = 0
-		} else {
-			left = true
-		}
+	gone := s.Group == 0 || unix.Kill(-s.Group, unix.SIGKILL) == unix.ESRCH
+	if s.Cgroup != "" && KillCgroup(s.Cgroup) {
+		left = true
 	}
 	if s.Mark != "" && endMarked(s.Mark) {
 		left = true
 	}
-	if s.Cgroup != "" {
-		if KillCgroup(s.Cgroup) {
-			return true
-		}
-		if !left {
-			RemoveCgroup(s.Cgroup)
-		}
+	if gone || !groupLives(s.Group) {
+		s.Group = 0
+	} else {
+		left = true
+	}
+	if s.Cgroup != "" && !left {
+		RemoveCgroup(s.Cgroup)
 	}
 	return left
 }

@@ -281,6 +281,21 @@ func (c *caller) May(action server.Action, name string) bool {
 	})
 }
 
+// Names implements [server.Scoped]: what another of the names covers is left out.
+func (c *caller) Names(action server.Action) []string {
+	var all []string
+	for _, r := range c.Allow {
+		if slices.Contains(r.Actions, "*") || slices.Contains(r.Actions, string(action)) {
+			all = append(all, r.Names...)
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return slices.DeleteFunc(slices.Clone(all), func(name string) bool {
+		return slices.ContainsFunc(all, func(other string) bool { return other != name && covers(other, name) })
+	})
+}
+
 // covers reports whether a pattern allows a name, or all names of a prefix if it ends in "*".
 func covers(pattern, name string) bool {
 	prefix, open := strings.CutSuffix(pattern, "*")

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,6 +110,37 @@ anonymous:
 	}
 	if _, err := ask("", ""); err == nil {
 		t.Error("a stranger is taken")
+	}
+}
+
+// What whoami says that a caller may do is what it may do, and no name stands in it twice.
+func TestOnWhichNames(t *testing.T) {
+	r, err := parsed(`
+callers:
+  - name: ci
+    token_sha256: [` + sum("ci-token") + `]
+    allow:
+      - {actions: [read, acquire], names: ["ci/*", nightly, ci/build]}
+      - {actions: [read], names: ["deploy/*", nightly, "ci/nested/*"]}
+      - {actions: ["*"], names: [mine]}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for action, want := range map[server.Action][]string{
+		server.Read:    {"ci/*", "deploy/*", "mine", "nightly"},
+		server.Acquire: {"ci/*", "mine", "nightly"},
+		server.Break:   {"mine"},
+	} {
+		got := r.callers[0].Names(action)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", action, got, want)
+		}
+		for _, name := range got {
+			if !r.callers[0].May(action, name) {
+				t.Errorf("%s: it may not: %s", action, name)
+			}
+		}
 	}
 }
 

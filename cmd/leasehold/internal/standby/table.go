@@ -36,6 +36,24 @@ func TableOpener(throttled func()) func(context.Context, admiral.Config) (store.
 	return func(ctx context.Context, cfg admiral.Config) (store.Store, error) { return openTable(ctx, cfg, count) }
 }
 
+// CheckRegion returns an error if neither cfg nor a setting of AWS names the table's Region. It
+// reads the environment and the files of AWS. Other faults of them are left to [OpenTable].
+func CheckRegion(ctx context.Context, cfg admiral.Config) error {
+	loaded, client, err := open.LoadAWS(ctx, config.WithRegion(cfg.Region)) // "" is AWS_REGION
+	if err != nil {
+		return nil //nolint:nilerr // a file that can't be read now may be there later
+	}
+	client.CloseIdleConnections()
+	if loaded.Region == "" {
+		return noRegion(cfg)
+	}
+	return nil
+}
+
+func noRegion(cfg admiral.Config) error {
+	return fmt.Errorf("region is missing: that of table %s, as in region: us-east-2 under dynamoDB, or in AWS_REGION", cfg.TableName)
+}
+
 // openTable opens the table that cfg names, in Admiral's schema, under cfg's role. Credentials come
 // from where the AWS CLI takes them; the role is assumed with them. It fails when there are none or
 // the role is refused, rather than later, and when the table is one in which leases don't work or
@@ -46,7 +64,8 @@ func openTable(ctx context.Context, cfg admiral.Config, made func(dynamotables.R
 		return nil, fmt.Errorf("table %s: %w", cfg.TableName, err)
 	}
 	if loaded.Region == "" {
-		return nil, fmt.Errorf("table %s: region is missing in the configuration, and AWS_REGION is not set", cfg.TableName)
+		client.CloseIdleConnections()
+		return nil, noRegion(cfg)
 	}
 	if cfg.Role != "" {
 		session := func(o *stscreds.AssumeRoleOptions) { o.RoleSessionName = sessionName(cfg.PodIdentifier) }

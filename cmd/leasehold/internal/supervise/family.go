@@ -3,6 +3,7 @@
 package supervise
 
 import (
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -47,14 +48,12 @@ func newFamily(clk clock.Clock, guards ...int) *family {
 
 // strangers returns the children that nobody here waits for, as far as can be known.
 func (f *family) strangers() (pids []int) {
-	all := children()
-	own := awaited() // after that: who is on the list has its file descriptor
-	for _, pid := range all {
-		if !f.guards[pid] && !own[pid] {
-			pids = append(pids, pid)
-		}
+	all := slices.DeleteFunc(children(), func(pid int) bool { return f.guards[pid] })
+	if len(all) == 0 {
+		return nil
 	}
-	return pids
+	own := awaited() // after that: who is on the list has its file descriptor
+	return slices.DeleteFunc(all, func(pid int) bool { return own[pid] })
 }
 
 // orphans returns what the command's descendants left to this process. The command itself may be
@@ -71,6 +70,9 @@ func (f *family) orphans() (pids []int) {
 // reap reaps the strangers that have ended, but not the command, whose status is of interest; it is
 // 0 once that is known.
 func (f *family) reap(command int) {
+	if !anyEnded() {
+		return
+	}
 	for _, pid := range f.strangers() {
 		if pid != command && f.claimable(pid) && reaped(pid) {
 			delete(f.before, pid)

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"slices"
 	"strconv"
@@ -30,24 +31,51 @@ func children() []int {
 	}
 }
 
-func listChildren() []int {
-	tasks, err := os.ReadDir("/proc/self/task")
+func listChildren() (pids []int) {
+	const tasks = "/proc/self/task"
+	dir, err := unix.Open(tasks, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}
-	var pids []int
-	for _, task := range tasks {
-		list, err := os.ReadFile("/proc/self/task/" + task.Name() + "/children")
-		if err != nil {
-			continue // the thread has ended
+	defer func() { _ = unix.Close(dir) }()
+	var names []string
+	var buf [4096]byte
+	for {
+		n, err := unix.ReadDirent(dir, buf[:])
+		if err != nil || n <= 0 {
+			break
 		}
-		for _, field := range strings.Fields(string(list)) {
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+	}
+	for _, task := range names {
+		for field := range strings.FieldsSeq(readAt(dir, task+"/children", buf[:])) {
 			if pid, err := strconv.Atoi(field); err == nil {
 				pids = append(pids, pid)
 			}
 		}
 	}
 	return pids
+}
+
+// readAt returns what a file in a folder holds; nothing if it is gone. [os.ReadFile] takes three
+// times as long, and there is a file for each thread.
+func readAt(dir int, name string, buf []byte) string {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var text []byte
+	for {
+		n, err := unix.Read(fd, buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return string(text)
+		}
+		text = append(text, buf[:n]...)
+	}
 }
 
 // awaited returns the processes of which this one has a process file descriptor. That is what
@@ -80,13 +108,26 @@ func awaited() map[int]bool {
 	return all
 }
 
+// anyEnded reports whether any child has ended and is not reaped.
+func anyEnded() bool {
+	ended, err := waitable(unix.P_ALL, 0)
+	return ended || err != nil && !errors.Is(err, unix.ECHILD)
+}
+
 // hasEnded reports whether a child has ended, all its threads included, or is no child any more.
 func hasEnded(pid int) bool {
+	ended, err := waitable(unix.P_PID, pid)
+	return ended || errors.Is(err, unix.ECHILD)
+}
+
+// waitable reports whether a child that is meant has ended, and reaps none. The error is ECHILD if
+// there is no such child.
+func waitable(kind, id int) (bool, error) {
 	for {
 		var info unix.Siginfo
-		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		err := unix.Waitid(kind, id, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
 		if err != unix.EINTR {
-			return err == unix.ECHILD || err == nil && info.Signo != 0
+			return err == nil && info.Signo != 0, err
 		}
 	}
 }

@@ -16,6 +16,8 @@ func awaited() map[int]bool { return nil }
 
 func hasEnded(int) bool { return false }
 
+func anyEnded() bool { return false }
+
 // parentOf: not known here.
 func parentOf(int) int { return 0 }
 

@@ -51,6 +51,8 @@ type world struct {
 	open    func() store.Store
 	ageless bool
 	bad     bool // its network
+	loaded  bool // its workers report load
+	polled  bool // the workers' store doesn't push
 	ledger  *Ledger
 
 	mu      sync.Mutex
@@ -91,7 +93,11 @@ func (w *world) start(rng *rand.Rand) *process {
 		rates.MaxDelay = 2 * time.Second
 	}
 	p.net = faulty.Wrap(st, p.outage.Plan(faulty.Random(rng.Uint64(), rates)))
-	m, err := lease.NewManager(p.net, lease.Options{TTL: ttl, Clock: p.clk})
+	used := store.Store(p.net)
+	if w.polled {
+		used = faulty.Polled(p.net)
+	}
+	m, err := lease.NewManager(used, lease.Options{TTL: ttl, Clock: p.clk})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -173,6 +179,24 @@ func (w *world) observe() {
 		workers := w.workers
 		w.mu.Unlock()
 		w.ledger.Observe(w.kind.keys[rand.IntN(len(w.kind.keys))], workers)
+		w.load(workers)
+	}
+}
+
+// load has workers report the load of their keys, one of which is hot for a while, so that slices move, split and merge by it.
+func (w *world) load(workers []Checker) {
+	if !w.loaded {
+		return
+	}
+	hot := time.Now().Unix() / int64(2*ttl/time.Second)
+	for i, key := range w.kind.keys {
+		n := 1.0
+		if int(hot)%len(w.kind.keys) == i {
+			n = 50
+		}
+		for _, c := range workers {
+			c.(*process).o.Report(key, n*rand.Float64())
+		}
 	}
 }
 
@@ -214,6 +238,7 @@ func run(t *testing.T, seed uint64, k kind) (l *Ledger) {
 	synctest.Test(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 0x5a4d))
 		w := &world{t: t, kind: k, ageless: rng.IntN(2) == 0, bad: rng.IntN(2) == 0, ledger: l}
+		w.loaded, w.polled = seed%3 > 0, seed%4 == 3
 		db := memory.NewDB(memory.Options{Clock: clocktest.New(0)})
 		w.open = func() store.Store { return db.Open() }
 		var beside sync.WaitGroup
@@ -266,7 +291,7 @@ var (
 	first = flag.Uint64("shards.seed", 0, "the first of them")
 )
 
-// Whatever network, clocks, stops, deaths, moves, splits, merges and failovers do, a key has one owner, and its token rises. A seed
+// Whatever network, clocks, stops, deaths, moves, splits, merges, loads and failovers do, a key has one owner, and its token rises. A seed
 // decides on those, but not on how goroutines are scheduled: a failure may take a few tries to come back.
 func TestOwners(t *testing.T) {
 	for _, k := range kinds {

@@ -39,6 +39,20 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if at, what := os.Getenv(servingEnv), os.Getenv(floorEnv); what != "" {
+		if err := floor(at, what); err != nil {
+			fmt.Fprintln(os.Stderr, "floor:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if at := os.Getenv(servingEnv); at != "" {
+		if err := serve(at); err != nil {
+			fmt.Fprintln(os.Stderr, "worker:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if at := os.Getenv(workerEnv); at != "" {
 		if err := work(at); err != nil {
 			fmt.Fprintln(os.Stderr, "worker:", err)
@@ -61,7 +75,12 @@ func open(ctx context.Context, at string) (st store.Store, finish func(), err er
 		s, err := etcd.New(client, etcd.Options{})
 		return s, func() { _, _ = s.Close(), client.Close() }, err
 	case "postgres":
-		pool, err := pgxpool.New(ctx, where)
+		config, err := pgxpool.ParseConfig(where)
+		if err != nil {
+			return nil, nil, err
+		}
+		config.MaxConns = 3 // and one that listens: 20 processes have room among 100
+		pool, err := pgxpool.NewWithConfig(ctx, config)
 		if err != nil {
 			return nil, nil, err
 		}

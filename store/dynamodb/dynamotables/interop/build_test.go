@@ -54,6 +54,16 @@ var java = &program{
 	},
 }
 
+var golang = &program{
+	name: "dynamolock", needs: []string{"go"}, sources: []string{"go/go.mod", "go/go.sum", "go/main.go"},
+	build: func(ctx context.Context, sources, dir string) *exec.Cmd {
+		cmd := exec.CommandContext(ctx, "go", "build", "-C", filepath.Join(sources, "go"), "-o", filepath.Join(dir, "neighbour"), ".")
+		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly") // its libraries are not those of this workspace
+		return cmd
+	},
+	command: func(dir string) []string { return []string{filepath.Join(dir, "neighbour")} },
+}
+
 // ready builds the program unless that was done before, and returns how to start it. It skips the test where a tool is
 // missing, or fails it where everything is required.
 func (p *program) ready(t testing.TB) []string {
@@ -125,7 +135,7 @@ func (p *program) built() (string, error) {
 
 // TestNeighboursAreBuilt does nothing else, so that who wants their libraries fetched before all other tests can have that.
 func TestNeighboursAreBuilt(t *testing.T) {
-	for _, p := range []*program{rust, java} {
+	for _, p := range []*program{rust, java, golang} {
 		t.Run(p.name, func(t *testing.T) { p.ready(t) })
 	}
 }

@@ -75,6 +75,21 @@ var javaSide = neighbourhood{
 	},
 }
 
+const goLease = 4 * time.Second
+
+var goSide = neighbourhood{
+	name: "dynamolock", lease: goLease, slack: time.Second,
+	program: golang,
+	startFor: func(t testing.TB, w *world, owner string, lease time.Duration) other {
+		return &goClient{run(t, golang, w.url, w.table, owner, lease.String(), (lease / 4).String())}
+	},
+	world: func(t testing.TB) *world {
+		return newWorld(t, "key", "", func(c dynamotables.Client, table string) (*dynamotables.Store, error) {
+			return dynamotables.AWSLockClient(c, dynamotables.AWSLockClientOptions{Table: table, Duration: dynamotables.DurationDynamolock})
+		})
+	},
+}
+
 type rustClient struct{ *process }
 
 func (c *rustClient) proc() *process { return c.process }
@@ -98,6 +113,24 @@ func (c *javaClient) acquire(name string) bool {
 
 func (c *javaClient) release()              { c.t.Helper(); c.want("release", "released") }
 func (c *javaClient) lost(name string) bool { return c.tell("has "+name) == "no" }
+
+type goClient struct{ *process }
+
+func (c *goClient) proc() *process { return c.process }
+
+// acquire waits if the lock is taken, for a lease and a second: dynamolock counts a lease only while it waits for it.
+func (c *goClient) acquire(name string) bool {
+	c.t.Helper()
+	return c.atOnce(name) || c.granted(c.tell("try "+name))
+}
+
+func (c *goClient) atOnce(name string) bool {
+	c.t.Helper()
+	return c.granted(c.tell("once " + name))
+}
+
+func (c *goClient) release()              { c.t.Helper(); c.want("release", "released") }
+func (c *goClient) lost(name string) bool { return c.tell("has "+name) == "no" }
 
 // granted reads the answer to an attempt to acquire.
 func (n *process) granted(answer string) bool {

@@ -16,7 +16,7 @@ import (
 const ttl = 4 * time.Second
 
 func TestNeighbours(t *testing.T) {
-	for _, n := range []neighbourhood{rustSide, javaSide} {
+	for _, n := range []neighbourhood{rustSide, javaSide, goSide} {
 		t.Run(n.name, func(t *testing.T) {
 			n.ready(t)
 			for name, test := range map[string]func(t testing.TB, n neighbourhood){

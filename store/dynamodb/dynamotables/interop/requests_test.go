@@ -94,6 +94,7 @@ type bill struct{ who, acquire, refused, renew, release string }
 func TestRequests(t *testing.T) {
 	rustSide.ready(t)
 	javaSide.ready(t)
+	goSide.ready(t)
 	stalltest.Run(t, requests)
 }
 
@@ -120,6 +121,7 @@ func requests(t testing.TB) {
 		}),
 		theirBill(t, "dynamodb-lease 0.22 (Rust)", rustSide),
 		theirBill(t, "AWS lock client 1.4 (Java)", javaSide),
+		theirBill(t, "dynamolock 2.1 (Go)", goSide),
 		admiralBill(t),
 	}
 	text := render(rows)
@@ -169,12 +171,17 @@ func theirBill(t testing.TB, who string, n neighbourhood) bill {
 		}
 	})
 	b.refused = c.during(func() {
-		if they.acquire("taken") {
+		acquire := they.acquire
+		if c, waits := they.(*goClient); waits {
+			acquire = c.atOnce
+		}
+		if acquire("taken") {
 			t.Error("acquired what another holds")
 		}
 	})
 	b.release = c.during(they.release)
-	every := map[string]string{"dynamodb-lease": "TTL/2", "dynamodb-lock-client": "heartbeat (a quarter of the lease by default)"}[n.name]
+	const quarter = "heartbeat (a quarter of the lease by default)"
+	every := map[string]string{"dynamodb-lease": "TTL/2", "dynamodb-lock-client": quarter, "dynamolock": quarter}[n.name]
 	b.renew = "1 write a lease every " + every
 	keeper := n.start(t, w, "keeper")
 	if !keeper.acquire("kept") {

@@ -115,13 +115,30 @@ func (l checkedLease) openStore(ctx context.Context, cfg admiral.Config) (store.
 	return url.Open(ctx, open.Options{Log: l.a.LogTo(l.a.Err)})
 }
 
+// checkRegion returns an error if nothing names the Region of the table. It reads the settings of
+// AWS, and asks no server.
+func (l checkedLease) checkRegion(ctx context.Context) error {
+	if l.checker != admiral.DynamoDB {
+		return nil
+	}
+	err := standby.CheckRegion(ctx, l.cfg)
+	if err != nil && l.path != "" {
+		return fmt.Errorf("%s: %w", l.path, err)
+	}
+	return err
+}
+
 // open opens the place where the lease is, for an operator.
 func (l checkedLease) open(ctx context.Context) (store.Store, error) {
 	if l.checker == admiral.NoOP {
 		return nil, cli.Usage("the state checker %s has no lease: there is nothing to look at or to change", admiral.NoOP)
 	}
 	// Making the checker says what is missing in the file.
-	if _, err := l.make(l.params()); err != nil {
+	_, err := l.make(l.params())
+	if err == nil {
+		err = l.checkRegion(ctx)
+	}
+	if err != nil {
 		return nil, cli.Exit(cli.ExitUsage, err)
 	}
 	p := l.params()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,9 +11,9 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/compat/admiral"
-	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/pairs"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -35,20 +34,6 @@ func (a *app) operationOn(ctx context.Context, l checkedLease, f func(admiral.Op
 		return err
 	}
 	return errors.Join(f(admiral.Operator{Store: st, Config: l.cfg, By: cli.WhoAmI(), Clock: a.Clock}), st.Close())
-}
-
-// standing is what status says in JSON.
-type standing struct {
-	Lease     string             `json:"lease"`
-	State     string             `json:"state"` // active, free, held (by an operator) or resuming
-	Pod       string             `json:"pod,omitempty"`
-	Region    string             `json:"region,omitempty"`
-	Owner     string             `json:"owner,omitempty"`
-	Token     fence.Token        `json:"token"`
-	Since     *time.Time         `json:"since,omitempty"`
-	Note      string             `json:"note,omitempty"`
-	Instances []admiral.Instance `json:"instances,omitempty"` // that have answered
-	Changes   []change           `json:"changes,omitempty"`   // of who is active, the latest first
 }
 
 func (a *app) standbyStatusCommand() *cobra.Command {
@@ -110,38 +95,26 @@ func (a *app) standbyStatus(ctx context.Context, op admiral.Operator, wait time.
 	if err := a.showStanding(s); err != nil {
 		return err
 	}
-	if s.State != "active" {
+	if s.State != api.PairActive {
 		return cli.Exit(cli.ExitNo, nil)
 	}
 	return nil
 }
 
 // standing is what the row says, and the instances that have answered.
-func (a *app) standing(ctx context.Context, op admiral.Operator, rec store.Record, instances []admiral.Instance) (standing, error) {
-	s := standing{
-		Lease: op.Config.LeaseName, Owner: rec.Owner, Token: rec.Token, Note: rec.Note, State: string(view.StateFree), Instances: instances,
-	}
-	v, err := a.Look(ctx, op.Store, rec)
+func (a *app) standing(ctx context.Context, op admiral.Operator, rec store.Record, instances []admiral.Instance) (api.Pair, error) {
+	seen, err := a.Observer(op.Store).Of(ctx, rec)
 	if err != nil {
-		return s, err
+		return api.Pair{Lease: op.Config.LeaseName}, err
 	}
-	s.Since = v.Since
-	s.Changes = changes(v.Terms(), op.Config)
-	s.Pod, s.Region = admiral.HolderOf(rec)
-	switch {
-	case rec.Owner == admiral.SkipOwner:
-		s.State = "held passive"
-	case v.State == view.StateHeld && slices.ContainsFunc(s.Instances, func(i admiral.Instance) bool { return i.Owner == rec.Owner && i.Status != "active" }):
-		s.State = "not active yet" // warming up
-	case v.State == view.StateHeld:
-		s.State = "active"
-	case rec.Owner != "":
-		s.State = string(v.State)
+	var all []api.Instance
+	for _, i := range instances {
+		all = append(all, api.Instance(i))
 	}
-	return s, nil
+	return pairs.Of(seen, pairs.Times{TTL: op.Config.TTL(), WaitTime: op.Config.WaitTime}, all), nil
 }
 
-func (a *app) showStanding(s standing) error {
+func (a *app) showStanding(s api.Pair) error {
 	if a.Output() != output.Table {
 		return output.WriteJSON(a.Out, s, a.Output() == output.Lines)
 	}

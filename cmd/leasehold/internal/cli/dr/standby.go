@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"strings"
 	"sync"
@@ -132,11 +131,17 @@ func (a *app) standby(ctx context.Context, o standbyOptions, argv []string) (err
 		s.words.Say("%s: passed over: %s, which the state checker doesn't read", s.lease.path, others)
 	}
 	checker, err := s.checker()
+	if err == nil {
+		err = s.lease.checkRegion(ctx)
+	}
 	if err != nil {
 		return cli.Exit(cli.ExitUsage, err)
 	}
 	s.metrics = standby.NewMetrics(s.state)
 	if o.listen != noListen {
+		if _, err := cli.HostOf("listen", o.listen); err != nil {
+			return err
+		}
 		server, err := standby.Listen(ctx, o.listen, s.state, s.metrics)
 		if err != nil {
 			return err
@@ -208,8 +213,8 @@ func (s *standIn) check() (err error) {
 		}
 	}
 	if len(s.argv) > 0 {
-		if s.path, err = exec.LookPath(s.argv[0]); err != nil && !errors.Is(err, exec.ErrDot) {
-			return hold.StartError(s.argv[0], err)
+		if s.path, err = hold.Find(s.argv[0]); err != nil {
+			return err
 		}
 	}
 	return s.checkTiming()

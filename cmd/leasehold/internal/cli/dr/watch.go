@@ -11,50 +11,9 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/compat/admiral"
+	"github.com/leasehold/leasehold/internal/api"
 )
-
-// change is one of who is active.
-type change struct {
-	At   time.Time `json:"at"`
-	From string    `json:"from"` // the pod; "" for none, and for an operator's hold, SKIP-LEASE-POD
-	To   string    `json:"to"`
-	Why  string    `json:"why,omitempty"` // the former term ended
-	// Gap is for how long nobody was active, by the wall clocks of both. Of a term that expired
-	// nobody knows when its holder ended: GapAtMost bounds it then.
-	Gap       *float64 `json:"gap_seconds,omitempty"`
-	GapAtMost *float64 `json:"gap_at_most_seconds,omitempty"`
-}
-
-// whyExpired begins what is said of terms that nobody ended.
-const whyExpired = "expired"
-
-// changes are those between the terms, which begin with the latest.
-func changes(terms []view.Term, cfg admiral.Config) (all []change) {
-	for i, t := range terms {
-		c := change{At: t.From, To: podOf(t.Holder)}
-		if i+1 < len(terms) {
-			before := terms[i+1]
-			c.From, c.Why = podOf(before.Holder), before.Ended
-			switch gap := max(t.From.Sub(before.Until), 0).Seconds(); {
-			case strings.HasPrefix(before.Ended, whyExpired):
-				most := gap + (cfg.TTL() + cfg.WaitTime).Seconds()
-				c.GapAtMost = &most
-			case before.Holder != admiral.SkipOwner && t.Holder != admiral.SkipOwner:
-				c.Gap = &gap
-			}
-		}
-		all = append(all, c)
-	}
-	return all
-}
-
-// podOf is the pod of a holder.
-func podOf(holder string) string {
-	pod, _, _ := strings.Cut(holder, "/")
-	return pod
-}
 
 // The paces of a watch: of looks at the row, and of calls to the instances, which are writes.
 const (
@@ -104,12 +63,12 @@ func (a *app) callRolls(ctx context.Context, op admiral.Operator, wait time.Dura
 }
 
 // observed is how the pair stands. The error is the store's.
-func (a *app) observed(ctx context.Context, op admiral.Operator, instances []admiral.Instance) (standing, error) {
+func (a *app) observed(ctx context.Context, op admiral.Operator, instances []admiral.Instance) (api.Pair, error) {
 	limited, cancel := clock.WithTimeout(ctx, a.Clock, cli.OpenLimit)
 	defer cancel()
 	rec, err := op.Record(limited)
 	if err != nil {
-		return standing{Lease: op.Config.LeaseName}, err
+		return api.Pair{Lease: op.Config.LeaseName}, err
 	}
 	return a.standing(limited, op, rec, instances)
 }
@@ -120,17 +79,17 @@ type screen struct {
 	last string // what was told last, where each change is a line
 }
 
-func (s *screen) show(now standing, err error) error {
+func (s *screen) show(now api.Pair, err error) error {
 	switch width := output.Width(s.a.Out); {
 	case s.a.Output() != output.Table:
 		return s.line(now, err, func() error { return output.WriteJSON(s.a.Out, now, true) })
 	case width == 0:
 		return s.line(now, err, func() error {
-			_, err := fmt.Fprintf(s.a.Out, "%s %s\n", s.a.Clock.Wall().Format(time.TimeOnly), now.oneLine())
+			_, err := fmt.Fprintf(s.a.Out, "%s %s\n", s.a.Clock.Wall().Format(time.TimeOnly), oneLine(now))
 			return err
 		})
 	default:
-		frame, frameErr := now.frame(width, s.a.Clock.Wall(), err)
+		frame, frameErr := frame(now, width, s.a.Clock.Wall(), err)
 		if frameErr != nil {
 			return frameErr
 		}
@@ -141,8 +100,8 @@ func (s *screen) show(now standing, err error) error {
 }
 
 // line writes if anything has changed. A store that doesn't answer is said once.
-func (s *screen) line(now standing, err error, write func() error) error {
-	text := now.oneLine()
+func (s *screen) line(now api.Pair, err error, write func() error) error {
+	text := oneLine(now)
 	if err != nil {
 		text = "error"
 	}
@@ -158,7 +117,7 @@ func (s *screen) line(now standing, err error, write func() error) error {
 }
 
 // oneLine is all that a change would change.
-func (s standing) oneLine() string {
+func oneLine(s api.Pair) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", s.Lease, s.State)
 	if s.Pod != "" {
@@ -180,9 +139,9 @@ func (s standing) oneLine() string {
 }
 
 // frame is the whole picture.
-func (s standing) frame(width int, now time.Time, err error) (string, error) {
+func frame(s api.Pair, width int, now time.Time, err error) (string, error) {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "lease %s   %s   %s\n", s.Lease, strings.ToUpper(s.State), now.Format(time.TimeOnly))
+	fmt.Fprintf(&b, "lease %s   %s   %s\n", s.Lease, strings.ToUpper(string(s.State)), now.Format(time.TimeOnly))
 	if err != nil {
 		fmt.Fprintf(&b, "the store doesn't answer: %s\n", output.Plain(cli.OneLine(err)))
 		return b.String(), nil
@@ -191,7 +150,7 @@ func (s standing) frame(width int, now time.Time, err error) (string, error) {
 		fmt.Fprintln(&b, output.Plain(s.Note))
 	}
 	b.WriteByte('\n')
-	if err := output.WriteTable(&b, s.columns(now), width, nil); err != nil {
+	if err := output.WriteTable(&b, columns(s, now), width, nil); err != nil {
 		return "", err
 	}
 	if len(s.Changes) == 0 {
@@ -203,12 +162,12 @@ func (s standing) frame(width int, now time.Time, err error) (string, error) {
 }
 
 // columns are the instances, side by side.
-func (s standing) columns(now time.Time) []output.Column {
+func columns(s api.Pair, now time.Time) []output.Column {
 	all := slices.Clone(s.Instances)
-	if s.Pod != "" && !slices.ContainsFunc(all, func(i admiral.Instance) bool { return i.Owner == s.Owner }) {
-		all = append(all, admiral.Instance{Pod: s.Pod, Region: s.Region, Owner: s.Owner, Status: s.State + ", has not answered"})
+	if s.Pod != "" && !slices.ContainsFunc(all, func(i api.Instance) bool { return i.Owner == s.Owner }) {
+		all = append(all, api.Instance{Pod: s.Pod, Region: s.Region, Owner: s.Owner, Status: string(s.State) + ", has not answered"})
 	}
-	slices.SortFunc(all, func(a, b admiral.Instance) int { return strings.Compare(a.Region+"/"+a.Pod, b.Region+"/"+b.Pod) })
+	slices.SortFunc(all, func(a, b api.Instance) int { return strings.Compare(a.Region+"/"+a.Pod, b.Region+"/"+b.Pod) })
 	columns := []output.Column{{Title: "REGION", Cells: []string{"pod", "role", "since", "waits for", "clock", "token"}}}
 	for _, i := range all {
 		since, token, clocks := "-", "-", "-"
@@ -228,19 +187,23 @@ func (s standing) columns(now time.Time) []output.Column {
 	return columns
 }
 
-func changeColumns(all []change, now time.Time) []output.Column {
+func changeColumns(all []api.PairChange, now time.Time) []output.Column {
 	at, from, to := output.Column{Title: "AT"}, output.Column{Title: "FROM", Cut: true}, output.Column{Title: "TO", Cut: true}
 	gap, why := output.Column{Title: "NOBODY ACTIVE FOR"}, output.Column{Title: "ENDED", Cut: true}
 	for _, c := range all {
-		at.Cells = append(at.Cells, output.At(c.At, now))
+		began := "-"
+		if c.At != nil {
+			began = output.At(*c.At, now)
+		}
+		at.Cells = append(at.Cells, began)
 		from.Cells = append(from.Cells, output.OrDash(output.Plain(c.From)))
 		to.Cells = append(to.Cells, output.Plain(c.To))
 		text := "-"
 		switch {
 		case c.Gap != nil:
-			text = fmt.Sprintf("%.1fs", *c.Gap)
+			text = fmt.Sprintf("%.1fs", time.Duration(*c.Gap).Seconds())
 		case c.GapAtMost != nil:
-			text = fmt.Sprintf("%.0fs at most", *c.GapAtMost)
+			text = fmt.Sprintf("%.0fs at most", time.Duration(*c.GapAtMost).Seconds())
 		}
 		gap.Cells = append(gap.Cells, text)
 		why.Cells = append(why.Cells, output.OrDash(output.Plain(c.Why)))

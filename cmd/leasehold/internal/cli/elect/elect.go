@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -65,7 +64,7 @@ func (a *app) electCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "elect NAME --on-active CMD [flags]",
 		Short: "Be a candidate: run a command while leading, another while following (with Admiral: standby)",
-		Long: "Be a candidate for the leadership of NAME until this program is told to end. While it leads, the active command runs;\n" +
+		Long: "Be a candidate for the leadership of NAME until a signal ends this program. While it leads, the active command runs;\n" +
 			"it is gone before the term ends, whatever happens, as under `leasehold run`. While another candidate leads, the passive\n" +
 			"command runs, if there is one; it is ended and started again for each new leader.\n\n" +
 			"CMD is for the shell (/bin/sh -c); `-- CMD ARG...` in place of --on-active runs CMD without one. Commands have no standard\n" +
@@ -118,7 +117,7 @@ func electArgs(cmd *cobra.Command, args []string) error {
 	dash := cmd.ArgsLenAtDash()
 	switch {
 	case len(args) == 0 || dash == 0:
-		return cli.Usage("NAME is missing: leasehold elect NAME --on-active CMD")
+		return cli.Usage("NAME is missing: leasehold elect NAME -- CMD")
 	case dash < 0 && len(args) > 1:
 		return cli.Usage("%q is one argument too many: quote CMD as one, or write: leasehold elect %s -- %s", args[1], args[0], strings.Join(args[1:], " "))
 	case dash > 1:
@@ -208,7 +207,7 @@ func (e *elector) check(argv []string) (err error) {
 	}
 	e.timing.Drain = o.drain
 	e.rules.StopWithin = o.drain + e.timing.KillAfter + time.Second + e.unlabelWithin()
-	if err := e.checkLabel(); err != nil {
+	if err := e.checkSight(); err != nil {
 		return err
 	}
 	if e.keys, err = e.a.Keys(); err != nil {
@@ -229,11 +228,11 @@ func (e *elector) checkCommands(argv []string) error {
 		return cli.Usage("--on-active is missing: leasehold elect %s --on-active CMD", e.name)
 	case len(argv) == 0:
 		e.active = shell(e.opts.active)
-		return nil
+		return cli.NeedProc()
 	}
-	path, err := exec.LookPath(argv[0])
-	if err != nil && !errors.Is(err, exec.ErrDot) {
-		return hold.StartError(argv[0], err)
+	path, err := hold.Find(argv[0])
+	if err != nil {
+		return err
 	}
 	e.active = append([]string{path}, argv...)
 	return nil
@@ -270,7 +269,7 @@ func (e *elector) run(ctx context.Context, st store.Store) (err error) {
 	if e.opts.idleIf != "" {
 		defer e.askIdle().close()
 	}
-	rest := newBackoff()
+	var rest hold.Backoff
 	for {
 		life, end := context.WithCancelCause(ctx)
 		e.endLife = end
@@ -289,7 +288,7 @@ func (e *elector) run(ctx context.Context, st store.Store) (err error) {
 		if !errors.Is(err, errRejoin) {
 			return hold.CantLead(e.name, err)
 		}
-		pause := rest.next(e.a.Clock.Now().Sub(e.began))
+		pause := rest.Next(e.a.Clock.Now().Sub(e.began))
 		e.words.Say("%s: %v; no candidate for %v", e.name, err, pause)
 		if err := clock.Sleep(ctx, e.a.Clock, pause); err != nil {
 			return err
@@ -317,26 +316,6 @@ func (e *elector) me() string {
 
 // errRejoin is matched by the end of a candidacy after which there is another one.
 var errRejoin = errors.New("the active command has ended")
-
-// backoff is how long a candidate rests whose command has ended by itself.
-type backoff struct{ last time.Duration }
-
-const (
-	leastRest = time.Second
-	mostRest  = time.Minute
-)
-
-func newBackoff() *backoff { return &backoff{} }
-
-// next returns how long to rest after a command that has lived for so long: twice as long as the
-// last time, unless it was a long life.
-func (b *backoff) next(lived time.Duration) time.Duration {
-	b.last = min(max(2*b.last, leastRest), mostRest)
-	if lived >= mostRest {
-		b.last = leastRest
-	}
-	return b.last
-}
 
 // rejoinError says how the active command has ended.
 func rejoinError(s supervise.Status) error {

@@ -113,6 +113,16 @@ func (e *elector) state() electState {
 	return s
 }
 
+// checkSight checks what shows others who leads: --listen, and the label.
+func (e *elector) checkSight() error {
+	if e.opts.listen != "" {
+		if _, err := cli.HostOf("listen", e.opts.listen); err != nil {
+			return err
+		}
+	}
+	return e.checkLabel()
+}
+
 // show serves the state on --listen, and keeps the label, until the function that it returns is
 // called.
 func (e *elector) show(ctx context.Context, fail context.CancelCauseFunc) (end func(), err error) {

@@ -79,6 +79,18 @@ func InTheWay(h *lease.HeldError, whole bool) bool {
 	return len(holders) > 0 && !slices.ContainsFunc(holders, func(holder string) bool { return !isAbove(holder) })
 }
 
+// AboveHint is what to do about a holder that is [InTheWay].
+const AboveHint = "the very command that started this one, which waits for it to end: use another name here"
+
+// Find returns the path of CMD, before anything is acquired for it.
+func Find(cmd string) (string, error) {
+	path, err := exec.LookPath(cmd)
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		return "", StartError(cmd, err)
+	}
+	return path, cli.NeedProc()
+}
+
 // HolderInfo is what people see of a hold under which command runs, with the pairs of --info.
 func HolderInfo(command string, pairs []string) (map[string]string, error) {
 	all := map[string]string{"command": command, "user": cli.WhoAmI()}
@@ -100,6 +112,8 @@ func StartError(cmd string, err error) error {
 		return cli.Exit(cli.ExitMissing, fmt.Errorf("CMD %q: there is no such program: leave the quotes out, as in: -- %s; or have a shell read it: -- sh -c '%s'", cmd, cmd, strings.ReplaceAll(cmd, "'", `'\\''`)))
 	case errors.Is(err, exec.ErrNotFound) && isFile(cmd):
 		return cli.Exit(cli.ExitMissing, fmt.Errorf("%s: there is no such command in $PATH: for the file of that name here write ./%s", cmd, cmd))
+	case errors.Is(err, exec.ErrNotFound) && os.Getenv("PATH") == "":
+		return cli.Exit(cli.ExitMissing, fmt.Errorf("%s: PATH is empty, so no command is found by its name: write the whole path, as /usr/bin/%s, or set PATH", cmd, cmd))
 	case errors.Is(err, exec.ErrNotFound):
 		return cli.Exit(cli.ExitMissing, fmt.Errorf("%s: there is no such command in $PATH", cmd))
 	case errors.Is(err, fs.ErrNotExist):

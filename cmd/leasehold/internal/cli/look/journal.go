@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/output"
 	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/durations"
+	"github.com/leasehold/leasehold/internal/incident"
 	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -106,12 +106,12 @@ func (a *app) past(ctx context.Context, q client.JournalQuery, report bool) erro
 		slices.SortStableFunc(spans, func(a, b api.Span) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Name, b.Name)) })
 		switch {
 		case report:
-			_, err = a.Out.WriteString(newReport(spans, q.Since, q.Until, from).markdown())
+			_, err = a.Out.WriteString(incident.Report(spans, q.Since, q.Until, from))
 			return err
 		case a.Output() != output.Table:
 			return output.WriteList(a.Out, spans, a.Output() == output.Lines)
 		case from.After(q.Since):
-			a.Say("the journal is complete from %s on", utc(from))
+			a.Say("the journal is complete from %s on", from.UTC().Format("2006-01-02 15:04:05 UTC"))
 		}
 		if len(spans) == 0 {
 			a.Say("nothing is known of that time")
@@ -136,7 +136,10 @@ func (a *app) spans(ctx context.Context, st store.Store, q client.JournalQuery) 
 		case err != nil:
 			return nil, err
 		}
-		all = append(all, api.Span{Name: s.Name, Kind: api.SpanKind(s.Kind), Holder: s.Holder, Token: s.Token, From: s.From, Until: s.Until, Ended: s.Ended, Note: s.Note})
+		all = append(all, api.Span{
+			Name: s.Name, Kind: api.SpanKind(s.Kind), Holder: s.Holder, Token: s.Token, From: s.From, Until: s.Until, Ended: s.Ended, Note: s.Note,
+			NameKind: s.NameKind, Session: s.Session, Zone: s.Zone,
+		})
 	}
 	return all, nil
 }
@@ -188,15 +191,7 @@ func spanColumns(spans []api.Span, now time.Time) []output.Column {
 		from.Cells, until.Cells = append(from.Cells, output.At(s.From, now)), append(until.Cells, end)
 		name.Cells, what.Cells = append(name.Cells, s.Name), append(what.Cells, string(s.Kind))
 		token.Cells, holder.Cells = append(token.Cells, of), append(holder.Cells, output.OrDash(output.Plain(s.Holder)))
-		why.Cells = append(why.Cells, output.OrDash(output.Plain(remark(s))))
+		why.Cells = append(why.Cells, output.OrDash(output.Plain(incident.Remark(s))))
 	}
 	return []output.Column{from, until, name, what, token, holder, why}
-}
-
-// remark is why a span ended, and what was noted.
-func remark(s api.Span) string {
-	if s.Ended != "" && s.Note != "" {
-		return fmt.Sprintf("%s (%s)", s.Ended, s.Note)
-	}
-	return s.Ended + s.Note
 }

@@ -106,6 +106,8 @@ func (a *app) target(ctx context.Context, st store.Store, name string, token fen
 	switch {
 	case h == nil && v.Holders != nil:
 		return target{}, fmt.Errorf("%w: nobody holds a share of %s under token %d: `leasehold show %s` lists them", fence.ErrStale, name, token, name)
+	case h == nil && rec.Token == 0:
+		return target{}, cli.Exit(cli.ExitNo, fmt.Errorf("nobody has ever held %s: `leasehold list` shows what there is", name))
 	case h == nil:
 		return target{}, protocol.Stale(rec, token)
 	}

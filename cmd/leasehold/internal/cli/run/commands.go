@@ -2,6 +2,7 @@
 package run
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,12 @@ func Commands(c *cli.App) []*cobra.Command {
 	return []*cobra.Command{a.runCommand(), a.withLockCommand()}
 }
 
+// isNumber reports whether a text is a whole number, such as nobody would call a lease.
+func isNumber(text string) bool {
+	_, err := strconv.Atoi(text)
+	return err == nil
+}
+
 // runArgs explains what is missing between NAME and CMD.
 func runArgs(cmd *cobra.Command, args []string) error {
 	dash, path := cmd.ArgsLenAtDash(), cmd.CommandPath()
@@ -33,6 +40,8 @@ func runArgs(cmd *cobra.Command, args []string) error {
 		return cli.Usage("NAME is missing before the double dash: %s NAME -- %s", path, strings.Join(args, " "))
 	case dash > 1 && cmd.Flags().Changed("tick") && len(strings.Fields(cmd.Flag("tick").Value.String())) < 5 && !strings.HasPrefix(cmd.Flag("tick").Value.String(), "@"):
 		return cli.Usage("--tick %s: it is one part of an expression: put all five in quotes, as in --tick '0 3 * * *'", cmd.Flag("tick").Value)
+	case dash > 1 && cmd.Flags().Changed("no-wait") && isNumber(args[0]):
+		return cli.Usage("-n %s: -n doesn't wait, and takes no value: to let %s hold the name at a time write --slots %s", args[0], args[0], args[0])
 	case dash > 1:
 		return cli.Usage("%q is one argument too many before the double dash: %s NAME -- CMD", args[1], path)
 	case len(args) == 1:

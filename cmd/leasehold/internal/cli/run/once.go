@@ -32,6 +32,7 @@ type once struct {
 	code    int           // the exit code where CMD is not run
 	misfire string        // what becomes of a tick that CMD is late for
 	grace   time.Duration // up to which CMD is not late
+	ticked  bool          // tick was given
 	graced  bool          // grace was given
 	splay   time.Duration // over which the starts of many names are spread
 	delayed time.Duration // how long the start was put off for that
@@ -63,7 +64,8 @@ func (o *once) add(f *pflag.FlagSet) {
 
 // noted takes note of the flags that were given.
 func (o *once) noted(f *pflag.FlagSet) {
-	o.given, o.graced = f.Changed("once-per") || f.Changed("tick"), f.Changed("misfire-grace")
+	o.ticked, o.graced = f.Changed("tick"), f.Changed("misfire-grace")
+	o.given = o.ticked || f.Changed("once-per")
 }
 
 func (o once) check(name string, s sharing, restart bool, now time.Time) error {
@@ -77,7 +79,7 @@ func (o once) check(name string, s sharing, restart bool, now time.Time) error {
 	case o.tick != "" && o.per != 0:
 		return cli.Usage("--once-per and --tick exclude each other: give one")
 	case o.tick == "" && (o.per < minPer || o.per > maxPer):
-		return cli.Usage("--once-per %v: want %v to %v", o.per, minPer, maxPer)
+		return cli.Usage("--once-per %v: want 1s to 366d", o.per)
 	case o.splay < 0 || o.tick == "" && o.splay >= o.per || o.splay > maxPer:
 		return cli.Usage("--splay %v: want less than a turn, and not less than 0: the start is put off by up to that", o.splay)
 	case o.code < 0 || o.code > 255:
@@ -114,6 +116,8 @@ func (o once) stray() error {
 func (o once) checkMisfire() error {
 	skip := o.misfire == misfireSkip
 	switch {
+	case o.ticked && strings.TrimSpace(o.tick) == "":
+		return o.badTick()
 	case o.tz != "" && o.tick == "":
 		return cli.Usage("--tz %s: it belongs to --tick EXPRESSION, such as --tick '0 3 * * *'", o.tz)
 	case o.misfire != misfireRun && !skip && o.misfire != "":
@@ -123,7 +127,7 @@ func (o once) checkMisfire() error {
 	case o.graced && !skip:
 		return cli.Usage("--misfire-grace %v: it belongs to --misfire skip: add that, or leave --misfire-grace out", o.grace)
 	case skip && (o.grace < time.Second || o.grace > maxPer):
-		return cli.Usage("--misfire-grace %v: want 1s to %v", o.grace, maxPer)
+		return cli.Usage("--misfire-grace %v: want 1s to 366d", o.grace)
 	}
 	return nil
 }
@@ -158,7 +162,7 @@ func (o once) at(wall time.Time) (due, error) {
 	shown := shownBy(wall.In(zone))
 	at, err := gronx.PrevTickBefore(o.tick, shown, true)
 	if err != nil {
-		return due{}, cli.Usage("--tick %q: it has had no time yet: want an expression whose times come: %w", o.tick, err)
+		return due{}, cli.Usage("--tick %q: its time never comes: want a day of the month that the month has: %w", o.tick, err)
 	}
 	at = at.Truncate(time.Minute)
 	d := due{at: at, since: moment(at, zone)}
@@ -180,8 +184,27 @@ func (o once) badTick() error {
 	case len(fields) != 5:
 		return cli.Usage("--tick %q: it has %d of 5 fields: %s %s; put it in quotes, so that the shell leaves each * alone", o.tick, len(fields), want, strings.Join(macros, ", "))
 	}
+	for i, field := range fields {
+		alone := []string{"*", "*", "*", "*", "*"}
+		alone[i] = field
+		if !gronx.IsValid(strings.Join(alone, " ")) {
+			mended := strings.Join(slices.Concat(fields[:i], []string{strings.TrimSuffix(strings.ToLower(field), "-sun") + "-7"}, fields[i+1:]), " ")
+			if i == weekday && strings.HasSuffix(strings.ToLower(field), "-sun") && gronx.IsValid(mended) {
+				return cli.Usage("--tick %q: %s: sun is 0, the first day, and 7 the last one: write --tick '%s'", o.tick, field, mended)
+			}
+			return cli.Usage("--tick %q: %s: want the %s, from %s: %s %s", o.tick, field, tickFields[i].name, tickFields[i].bounds, want, strings.Join(macros, ", "))
+		}
+	}
 	return cli.Usage("--tick %q: %s %s", o.tick, want, strings.Join(macros, ", "))
 }
+
+// tickFields are the fields of an expression, and what each may be.
+var tickFields = [...]struct{ name, bounds string }{
+	{"minute", "0 to 59"}, {"hour", "0 to 23"}, {"day of the month", "1 to 31"}, {"month", "1 to 12, or jan to dec"}, {"weekday", "0 to 7, or sun to sat"},
+}
+
+// weekday is the last of them.
+const weekday = len(tickFields) - 1
 
 // shownBy returns what a clock on the wall shows at a moment, written as UTC.
 func shownBy(t time.Time) time.Time {

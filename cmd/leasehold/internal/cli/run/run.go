@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -204,8 +203,8 @@ func (j *Job) check() (err error) {
 	if j.Timing, err = j.App.Timing(); err != nil {
 		return err
 	}
-	if j.path, err = exec.LookPath(j.Argv[0]); err != nil && !errors.Is(err, exec.ErrDot) {
-		return hold.StartError(j.Argv[0], err)
+	if j.path, err = hold.Find(j.Argv[0]); err != nil {
+		return err
 	}
 	if j.keys, err = j.App.Keys(); err != nil {
 		return err
@@ -357,7 +356,7 @@ func (j *Job) above(held *lease.HeldError, why error) error {
 	if j.key == "" || !hold.InTheWay(held, j.Opts.whole()) {
 		return why
 	}
-	return fmt.Errorf("%w: the very command that started this one, which waits for it to end: use another name here", why)
+	return fmt.Errorf("%w: %s", why, hold.AboveHint)
 }
 
 func (j *Job) release(h Hold) error {

@@ -202,12 +202,12 @@ func (s *lockServer) complete() (err error) {
 
 // Validate says which flag is wrong, or doesn't fit the others.
 func (o Options) Validate() error {
-	host, err := hostOf("listen", o.Listen)
+	host, err := cli.HostOf("listen", o.Listen)
 	if err != nil {
 		return err
 	}
 	if o.Admin != "" {
-		if _, err := hostOf("admin", o.Admin); err != nil {
+		if _, err := cli.HostOf("admin", o.Admin); err != nil {
 			return err
 		}
 	}
@@ -291,14 +291,6 @@ func (o Options) limits() accept.Options {
 
 // known reports whether callers have to say who they are.
 func (o Options) known() bool { return o.Policy != "" || o.ClientCA != "" }
-
-func hostOf(flag, addr string) (string, error) {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return "", cli.Usage("--%s %s: want HOST:PORT, or :PORT for all addresses", flag, addr)
-	}
-	return host, nil
-}
 
 // networks reads what --trusted-proxies says.
 func networks(texts []string) (all []netip.Prefix, err error) {

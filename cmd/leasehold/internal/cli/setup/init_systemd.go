@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -83,8 +84,18 @@ func (a *app) printUnit(path string, args []string) (err error) {
 		"{exec}", strings.Join(words, " "), "{store}", unitWord("LEASEHOLD_STORE="+env), "{capabilities}", capabilities,
 		"{stop}", strconv.Itoa(int((o.Drain + o.DrainDelay + stopMargin).Seconds())),
 	).Replace(unitText)
+	if hidden(path) {
+		a.Say("the unit can't run %s, since ProtectHome and PrivateTmp hide that folder from it: install the program, and name it: sudo install %s /usr/local/bin/ && leasehold init systemd --exec /usr/local/bin/leasehold", path, path)
+	}
 	_, err = fmt.Fprint(a.Out, text)
 	return err
+}
+
+// hidden reports whether the unit's ProtectHome or PrivateTmp hides a path from what it starts.
+func hidden(path string) bool {
+	return slices.ContainsFunc([]string{"/home/", "/root/", "/run/user/", "/tmp/", "/var/tmp/"}, func(folder string) bool {
+		return strings.HasPrefix(path, folder)
+	})
 }
 
 // stopMargin is what a server needs to end when nothing is under way any more.

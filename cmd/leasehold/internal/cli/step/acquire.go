@@ -53,7 +53,7 @@ func (a *app) acquireCommand() *cobra.Command {
 			"Exit codes: 75 if NAME was not acquired (see -E), 128+N after signal N, 125 for other errors, 64 for a wrong command line.",
 		Example: "  leasehold acquire deploy --hold deploy.hold --ttl 30m -w 10m --print env >>\"$GITHUB_ENV\"\n" +
 			"  vars=$(leasehold acquire deploy --hold deploy.hold --keep --parent $$ --print eval) || exit; eval \"$vars\"",
-		Args:              cli.Want("NAME"),
+		Args:              nameAlone,
 		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.limited = cmd.Flags().Changed("wait")
@@ -131,6 +131,7 @@ type taking struct {
 	st     store.Store
 	m      *lease.Manager
 	secret string
+	giveUp context.CancelCauseFunc // ends a wait that would never end; set while it lasts
 }
 
 // take acquires the name and writes the file, and starts what keeps the hold. If anything fails on
@@ -165,7 +166,7 @@ func (a *app) take(ctx context.Context, name string, o options) (err error) {
 	defer func() { err = errors.Join(err, t.st.Close()) }()
 	t.m, err = lease.NewManager(t.st, lease.Options{
 		TTL: a.Duration("ttl"), Name: a.Values.Get("as"), Info: info, Clock: a.Clock, Outlived: true,
-		OnWait: t.words.WaitFor, OnRetry: t.words.Retry, Sightings: a.Sightings(),
+		OnWait: t.waiting, OnRetry: t.words.Retry, Sightings: a.Sightings(),
 	})
 	if err != nil {
 		return cli.Exit(cli.ExitUsage, err)
@@ -262,8 +263,11 @@ func (t *taking) wanted(ctx context.Context) (*lease.Lease, error) {
 	}
 	t.words.StartWait()
 	defer t.words.EndWait()
-	wait, cancel := t.limit(ctx)
+	limited, cancel := t.limit(ctx)
 	defer cancel()
+	wait, giveUp := context.WithCancelCause(limited)
+	defer giveUp(nil)
+	t.giveUp = giveUp
 	l, err := t.m.Acquire(wait, t.name)
 	if err == nil {
 		return l, nil
@@ -274,6 +278,23 @@ func (t *taking) wanted(ctx context.Context) (*lease.Lease, error) {
 	}
 	return nil, t.refusal(ctx, err)
 }
+
+// errAbove is the cause of a wait that would never end.
+var errAbove = errors.New("a command that started this one holds the name")
+
+// waiting is called when the acquisition waits for a holder. It ends a wait for a command that
+// itself waits for this program.
+func (t *taking) waiting(h *lease.HeldError) {
+	if t.giveUp != nil && above(h) {
+		t.giveUp(errAbove)
+		return
+	}
+	t.words.WaitFor(h)
+}
+
+// above reports whether a command that waits for this program has the name. The hold of an earlier
+// step, of which the environment tells as well, waits for nobody, and may expire.
+func above(h *lease.HeldError) bool { return os.Getenv(EnvHold) == "" && hold.InTheWay(h, true) }
 
 // withdraw frees a name that an acquisition given up halfway may have left behind.
 func (t *taking) withdraw() {
@@ -298,6 +319,9 @@ func (t *taking) refusal(ctx context.Context, err error) error {
 		err = nil
 	case errors.As(err, &held):
 		err = fmt.Errorf("%s is held by %s since %s (%s)", t.name, held.Holder, output.At(held.Since, now), output.Ago(held.Since, now))
+		if above(held) {
+			err = fmt.Errorf("%w: %s", err, hold.AboveHint)
+		}
 	default:
 		err = fmt.Errorf("not acquired within %v: %w", t.o.wait, err)
 	}

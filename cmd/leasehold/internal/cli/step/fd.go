@@ -36,6 +36,14 @@ func (s *seconds) Set(text string) error {
 	return nil
 }
 
+// nameAlone is for commands that take NAME, and run nothing as `run` does.
+func nameAlone(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return cli.Usage("%q: %s runs no command: write leasehold run %s -- %s", args[1], cmd.Name(), args[0], strings.Join(args[1:], " "))
+	}
+	return cli.Want("NAME")(cmd, args)
+}
+
 func (a *app) lockCommand() *cobra.Command {
 	var o options
 	var wait seconds
@@ -53,18 +61,15 @@ func (a *app) lockCommand() *cobra.Command {
 			"Exit codes: 75 if NAME was not acquired (see -E), 128+N after signal N, 125 for other errors, 64 for a wrong command line.",
 		Example: "  ( leasehold lock --fd 9 nightly -n || exit; ./backup.sh ) 9>/tmp/nightly\n" +
 			"  exec 9>/tmp/deploy; vars=$(leasehold lock --fd 9 deploy -w 60 --print eval) || exit; eval \"$vars\"; …; exec 9>&-",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if dash := cmd.ArgsLenAtDash(); dash >= 0 && len(args) > 1 {
-				return cli.Usage("%q: lock runs no command: write leasehold run %s -- %s", args[1], args[0], strings.Join(args[1:], " "))
-			}
-			return cli.Want("NAME")(cmd, args)
-		},
+		Args:              nameAlone,
 		ValidArgsFunction: a.CompleteNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.limited, o.wait = cmd.Flags().Changed("wait"), time.Duration(wait)
 			switch {
 			case shared:
 				return cli.Usage("--shared: a descriptor holds a name alone: for readers beside each other use `leasehold run --shared`")
+			case fd < 0 && cmd.Flags().Changed("fd"):
+				return cli.Usage("--fd %d: want the number of a descriptor that the shell has open, from 3 on, as in: ( leasehold lock --fd 9 %s || exit; … ) 9>/tmp/x", fd, args[0])
 			case fd < 0:
 				return cli.Usage("--fd is missing: the number of a descriptor that the shell has open, as in: ( leasehold lock --fd 9 %s || exit; … ) 9>/tmp/x", args[0])
 			case o.onLost == lostTerm && o.parent == 0 && isPipe(a.Out):

@@ -53,6 +53,9 @@ func inherited(fd int) (*descriptor, unix.Stat_t, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || how&unix.O_ACCMODE == unix.O_RDONLY {
 		return nil, st, cli.Usage("--fd %d: want a regular file that is open for writing, as by %d>FILE", fd, fd)
 	}
+	if err := cli.NeedProc(); err != nil {
+		return nil, st, err
+	}
 	name := "/proc/self/fd/" + strconv.Itoa(fd)
 	watch, err := os.OpenFile(name, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrPermission) {

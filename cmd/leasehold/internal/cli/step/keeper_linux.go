@@ -42,6 +42,9 @@ type companion struct {
 
 // newCompanion looks for the parent, before anything is acquired.
 func newCompanion(o options) (*companion, error) {
+	if err := cli.NeedProc(); err != nil {
+		return nil, err
+	}
 	c := &companion{parent: o.parent}
 	if c.parent == 0 {
 		c.parent = os.Getppid()

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -29,7 +30,23 @@ func Names() (all []string) {
 // Text returns what there is to read about a topic, or false.
 func Text(name string) (string, bool) {
 	b, err := texts.ReadFile("text/" + name + ".txt")
-	return string(b), err == nil
+	return strings.Replace(string(b), "\nSTORES\n", stores(), 1), err == nil
+}
+
+// optional is a part of a URL that may be left out, without others in it.
+var optional = regexp.MustCompile(`\[[^][]*\]`)
+
+// stores lists those of this program, a line each: the shortest URL, and what it is.
+func stores() string {
+	var b strings.Builder
+	for _, s := range cli.Stores() {
+		form := s.Form
+		for optional.MatchString(form) {
+			form = optional.ReplaceAllString(form, "")
+		}
+		fmt.Fprintf(&b, "\n  %-28s  %s", form, s.Doc)
+	}
+	return b.String() + "\n"
 }
 
 // Help returns the command help, which explains a command of root's, or a topic.

@@ -79,6 +79,7 @@ require (
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.20.1 // indirect
+	github.com/leasehold/leasehold/compat/admiral v0.0.0 // indirect
 	github.com/leasehold/leasehold/store/consul v0.0.0 // indirect
 	github.com/leasehold/leasehold/store/dynamodb v0.0.0 // indirect
 	github.com/leasehold/leasehold/store/etcd v0.0.0 // indirect

@@ -70,7 +70,11 @@ func run(c *mutate.Campaign, dirs []string, spare, write bool) (unjudged int, er
 		c.Spare = judged
 	}
 	var results []mutate.Result
-	for _, t := range mutate.Targets {
+	targets, err := mutate.Targets(c.Root)
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range targets {
 		if len(dirs) > 0 && !slices.Contains(dirs, t.Dir) {
 			continue
 		}

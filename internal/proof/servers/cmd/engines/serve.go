@@ -83,21 +83,8 @@ func (s state) serve(names []string) (err error) {
 
 // store says how the command reaches a server: the environment that it needs, and the flag.
 func store(s *servers.Server) string {
-	url := s.Engine + "://" + s.Addr + "/leasehold"
-	switch s.Engine {
-	case "zookeeper":
-		url = "zk://" + s.Addr + "/leasehold"
-	case "kubernetes":
-		url = "k8s://default?kubeconfig=" + s.Extra["kubeconfig"]
-	case "postgres", "redis":
-		url = s.URL
-	case "nats":
-		url = s.URL + "/leasehold?create=true"
-	case "dynamodb", "dynalite":
-		return "AWS_ACCESS_KEY_ID=leasehold AWS_SECRET_ACCESS_KEY=leasehold leasehold --store " +
-			quote("dynamodb://leasehold?region=us-east-1&endpoint="+s.URL)
-	}
-	return "leasehold --store " + quote(url)
+	to := s.Store()
+	return strings.Join(append(to.Env, "leasehold --store "+quote(to.URL)), " ")
 }
 
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -1,0 +1,556 @@
+package shardhttp_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/lease"
+	"github.com/leasehold/leasehold/shard"
+	"github.com/leasehold/leasehold/shard/shardhttp"
+	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/memory"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a space with workers behind real servers on loopback.
+type world struct {
+	t  *testing.T
+	st store.Store
+	db *memory.DB
+
+	mu       sync.Mutex
+	marks    map[string]fence.Mark // of keys
+	accepted map[string]int        // by what was written
+	hits     []string              // which worker was asked
+}
+
+var names = []string{"k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"}
+
+func newWorld(t *testing.T) *world {
+	db := memory.NewDB(memory.Options{})
+	w := &world{t: t, db: db, st: db.Open(), marks: map[string]fence.Mark{}, accepted: map[string]int{}}
+	t.Cleanup(func() { w.st.Close() })
+	return w
+}
+
+type worker struct {
+	*shard.Owner
+	name string
+	srv  *httptest.Server
+
+	instead atomic.Pointer[http.HandlerFunc] // of what a worker does
+}
+
+// join starts a worker whose handler counts what it accepts.
+func (w *world) join(name string) *worker {
+	w.t.Helper()
+	p := &worker{name: name}
+	var handler http.Handler
+	ready := make(chan struct{})
+	p.srv = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		<-ready
+		w.mu.Lock()
+		w.hits = append(w.hits, name)
+		w.mu.Unlock()
+		if h := p.instead.Load(); h != nil {
+			(*h)(rw, r)
+			return
+		}
+		handler.ServeHTTP(rw, r)
+	}))
+	st := w.db.Open()
+	m, err := lease.NewManager(st, lease.Options{TTL: 5 * time.Second})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	p.Owner, err = shard.Join(w.t.Context(), m, shard.Space{Name: "s", Names: names}, shard.Worker{
+		Name: name, Address: p.srv.Listener.Addr().String(), Strategy: settled{},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	handler = shardhttp.Handler(p.Owner, http.HandlerFunc(w.accept), shardhttp.Options{})
+	close(ready)
+	w.t.Cleanup(func() {
+		p.srv.Close()
+		if err := errors.Join(p.Close(), m.Close(), st.Close()); err != nil {
+			w.t.Error(err)
+		}
+	})
+	return p
+}
+
+// settled gives the first worker what nobody owns, and lets the rest stay where a test has moved it.
+type settled struct{}
+
+func (settled) Plan(s *shard.State) (moves []shard.Move) {
+	for i, sl := range s.Slices {
+		for n, to := range s.Workers {
+			if !to.Goes && (sl.Owner < 0 || s.Workers[sl.Owner].Goes) && sl.Next < 0 {
+				moves = append(moves, shard.Move{Slice: i, To: n})
+				break
+			}
+		}
+	}
+	return moves
+}
+
+// accept is the program behind the handler: a guard keeps a mark for each key.
+func (w *world) accept(rw http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(rw, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s := shardhttp.Slice(r.Context())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := s.Check(); err != nil {
+		shardhttp.Refuse(rw, err)
+		return
+	}
+	mark, err := w.marks[s.Name].Admit(s.Name, s.Sequencer().Holder, s.Token)
+	if err != nil {
+		w.t.Error(err)
+	}
+	w.marks[s.Name] = mark
+	w.accepted[string(body)]++
+}
+
+// asked says which workers were asked, in order.
+func (w *world) asked() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Join(w.hits, " ")
+}
+
+// count returns how often a text was written.
+func (w *world) count(text string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.accepted[text]
+}
+
+func (w *world) router() *shard.Router {
+	w.t.Helper()
+	r, err := shard.NewRouter(w.t.Context(), w.st, "s", shard.RouterOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(r.Close)
+	return r
+}
+
+// until blocks until what says true.
+func (w *world) until(what string, ok func() bool) {
+	w.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(20 * time.Second); !ok(); {
+		select {
+		case <-tick.C:
+		case <-late:
+			w.t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}
+
+func (w *world) owns(p *worker, keys ...string) {
+	w.t.Helper()
+	w.until(fmt.Sprint(p.name, " owns ", keys), func() bool {
+		for _, k := range keys {
+			if _, err := p.Check(k); err != nil {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (w *world) move(key string, p *worker) {
+	w.t.Helper()
+	if err := shard.RequestMove(w.t.Context(), w.st, "s", key, p.name); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// client returns a client of its own connections.
+func client(t *testing.T, r *shard.Router) *http.Client { return waiting(t, r, 0) }
+
+// impatient returns a client that doesn't wait for an owner.
+func impatient(t *testing.T, r *shard.Router) *http.Client { return waiting(t, r, -1) }
+
+func waiting(t *testing.T, r *shard.Router, within time.Duration) *http.Client {
+	base := &http.Transport{}
+	t.Cleanup(base.CloseIdleConnections)
+	return &http.Client{Transport: shardhttp.Transport(base, r, shardhttp.Options{Wait: within})}
+}
+
+func request(t *testing.T, key string, body io.Reader) *http.Request {
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://orders/write", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key != "" {
+		r.Header.Set(shardhttp.KeyHeader, key)
+	}
+	return r
+}
+
+// write sends a request, and returns the code of the answer; 0 after an error.
+func write(t *testing.T, c *http.Client, key, text string) (int, error) {
+	resp, err := c.Do(request(t, key, strings.NewReader(text)))
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode, nil
+}
+
+// While slices move to and fro, what a caller was told is written was written once, by the owner, and nothing else was.
+func TestMovesWhileRequestsRun(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.join("a"), w.join("b")
+	r := w.router()
+	w.until("all keys have an owner", func() bool {
+		for _, k := range names {
+			_, x := a.Check(k)
+			_, y := b.Check(k)
+			if x != nil && y != nil {
+				return false
+			}
+		}
+		return true
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	var callers sync.WaitGroup
+	var mu sync.Mutex
+	written := map[string]bool{}
+	for i := range 4 {
+		c := client(t, r)
+		callers.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				text := fmt.Sprint(i, "/", n)
+				code, err := write(t, c, names[n%len(names)], text)
+				mu.Lock()
+				switch {
+				case err == nil && code == http.StatusOK:
+					written[text] = true
+				default: // the transport has waited for the next owner
+					t.Errorf("%s: %d, %v", text, code, err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for n := range 30 {
+		to := []*worker{a, b}[n/len(names)%2]
+		key := names[n%len(names)]
+		w.move(key, to)
+		w.owns(to, key)
+	}
+	stop()
+	callers.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for text, n := range w.accepted {
+		if n != 1 || !written[text] {
+			t.Errorf("%s was accepted %d times; its caller was told so: %t", text, n, written[text])
+		}
+	}
+	if len(written) != len(w.accepted) || len(written) < 100 {
+		t.Errorf("callers were told of %d writes, and %d were accepted", len(written), len(w.accepted))
+	}
+	t.Logf("%d writes accepted, 30 moves", len(written))
+}
+
+// A caller whose router is late is told the owner by the wrong worker, once, and its request arrives there.
+func TestAWrongOwnerOnce(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.join("a"), w.join("b")
+	w.owns(a, "k0")
+	r := w.router()
+	r.Close() // it knows what it knows
+	w.move("k0", b)
+	w.owns(b, "k0")
+	w.until("a knows the owner", func() bool {
+		var wrong *shard.WrongOwner
+		_, err := a.Check("k0")
+		return errors.As(err, &wrong) && wrong.Now == b.srv.Listener.Addr().String()
+	})
+	c := client(t, r)
+	if code, err := write(t, c, "k0", "x"); code != http.StatusOK || err != nil {
+		t.Errorf("%d, %v", code, err)
+	}
+	if got := w.asked(); got != "a b" || w.count("x") != 1 {
+		t.Errorf("asked %s; accepted %d times", got, w.count("x"))
+	}
+
+	// Its answer stands where the request can't be sent again.
+	resp, err := c.Do(request(t, "k0", io.MultiReader(strings.NewReader("y"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var body shardhttp.Refusal
+	if err := json.NewDecoder(resp.Body).Decode(&body); err != nil {
+		t.Fatal(err)
+	}
+	if owner := b.srv.Listener.Addr().String(); resp.StatusCode != http.StatusMisdirectedRequest || resp.Header.Get(shardhttp.OwnerHeader) != owner ||
+		body.Error != "wrong_owner" || body.Owner != owner || body.Token == 0 || w.count("y") != 0 {
+		t.Errorf("%s, %v, %+v", resp.Status, resp.Header, body)
+	}
+}
+
+// A request whose worker has gone goes to the next owner, though the router is late.
+func TestAWorkerThatHasGone(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.join("a"), w.join("b")
+	w.owns(a, "k0")
+	r := w.router()
+	r.Close()
+	if err := a.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.owns(b, names...)
+	a.srv.Close()
+	if code, err := write(t, client(t, r), "k0", "x"); code != http.StatusOK || err != nil || w.count("x") != 1 {
+		t.Errorf("%d, %v; accepted %d times", code, err, w.count("x"))
+	}
+	// Nobody is there any more: nothing is sent twice to the same worker.
+	before := w.asked()
+	b.srv.Close()
+	if _, err := write(t, impatient(t, r), "k0", "y"); err == nil || w.asked() != before {
+		t.Errorf("%v, %q", err, w.asked())
+	}
+}
+
+// A request is not sent again where the first worker may have carried it out, or nobody else owns its key.
+func TestNothingIsSentInVain(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.join("a"), w.join("b")
+	w.owns(a, "k0")
+	self := http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { // as while the slice is drained
+		shardhttp.Refuse(rw, &shard.WrongOwner{Now: a.srv.Listener.Addr().String()})
+	})
+	a.instead.Store(&self)
+	r := w.router()
+	if code, err := write(t, impatient(t, r), "k0", "x"); code != http.StatusMisdirectedRequest || err != nil || w.asked() != "a" {
+		t.Errorf("%d, %v; asked %q", code, err, w.asked())
+	}
+	other := http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusMisdirectedRequest) }) // of a proxy
+	a.instead.Store(&other)
+	r.Close()
+	w.move("k0", b)
+	w.owns(b, "k0")
+	if code, err := write(t, impatient(t, r), "k0", "y"); code != http.StatusMisdirectedRequest || err != nil || w.asked() != "a a" {
+		t.Errorf("%d, %v; asked %q", code, err, w.asked())
+	}
+	breaks := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }) // the connection breaks
+	a.instead.Store(&breaks)
+	if code, err := write(t, impatient(t, r), "k0", "z"); err == nil || w.asked() != "a a a" {
+		t.Errorf("%d, %v; asked %q", code, err, w.asked())
+	}
+}
+
+var thenB = regexp.MustCompile(`^(a )+b( b)*$`)
+
+// A request waits while its slice is drained, and is then carried out once, by the next owner.
+func TestARequestWaitsForTheNextOwner(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.join("a"), w.join("b")
+	w.owns(a, "k0")
+	r := w.router()
+	var asked atomic.Int32
+	self := http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { // as while the slice is drained
+		if asked.Add(1) == 3 {
+			w.move("k0", b)
+		}
+		shardhttp.Refuse(rw, &shard.WrongOwner{Now: a.srv.Listener.Addr().String()})
+	})
+	a.instead.Store(&self)
+	// The router may hear of the owner before the owner does: then b is asked again.
+	if code, err := write(t, client(t, r), "k0", "x"); code != http.StatusOK || err != nil || w.count("x") != 1 || !thenB.MatchString(w.asked()) {
+		t.Errorf("%d, %v; accepted %d times; asked %q", code, err, w.count("x"), w.asked())
+	}
+
+	// The answer stands when the time is over, or the caller's is.
+	b.instead.Store(&self)
+	if code, err := write(t, waiting(t, r, 30*time.Millisecond), "k0", "y"); code != http.StatusMisdirectedRequest || err != nil {
+		t.Errorf("%d, %v", code, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	resp, err := waiting(t, r, time.Hour).Do(request(t, "k0", strings.NewReader("z")).WithContext(ctx))
+	if err == nil {
+		defer resp.Body.Close()
+	}
+	if err == nil && resp.StatusCode != http.StatusMisdirectedRequest || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, %v", resp, err)
+	}
+	if w.count("y") != 0 || w.count("z") != 0 {
+		t.Error("it was written all the same")
+	}
+}
+
+// Where no worker owns a key, or its worker was ended, a request waits for the next.
+func TestARequestWaitsForAWorker(t *testing.T) {
+	w := newWorld(t)
+	a := w.join("a")
+	w.owns(a, "k0")
+	r := w.router()
+	c := client(t, r)
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a.srv.Close()
+	if _, err := write(t, waiting(t, r, 30*time.Millisecond), "k0", "x"); err == nil {
+		t.Error("a request without a worker succeeded")
+	}
+	done := make(chan error, 1)
+	go func() {
+		code, err := write(t, c, "k0", "y")
+		if err == nil && code != http.StatusOK {
+			err = fmt.Errorf("code %d", code)
+		}
+		done <- err
+	}()
+	b := w.join("b")
+	// The router may hear of the owner before the owner does: then b is asked again.
+	if err := <-done; err != nil || w.count("y") != 1 || w.count("x") != 0 || strings.Trim(w.asked(), "b ") != "" {
+		t.Errorf("%v; accepted %d times; asked %q of %s", err, w.count("y"), w.asked(), b.name)
+	}
+}
+
+// deaf is a store whose reads may fail, while its pushes come.
+type deaf struct {
+	*memory.Store
+	fails atomic.Bool
+}
+
+func (d *deaf) Get(ctx context.Context, key string) (store.Record, error) {
+	if d.fails.Load() {
+		return store.Record{}, errDeaf
+	}
+	return d.Store.Get(ctx, key)
+}
+
+var errDeaf = errors.New("the store doesn't answer")
+
+// A request waits for the router's push where the store can't be read; its error says so when the time is over.
+func TestARequestWaitsThoughTheStoreFails(t *testing.T) {
+	w := newWorld(t)
+	m, err := lease.NewManager(w.st, lease.Options{TTL: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	o, err := shard.Join(t.Context(), m, shard.Space{Name: "s", Names: names}, shard.Worker{Bystander: true}) // nobody gives it anything
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Close(); err != nil {
+		t.Fatal(err)
+	}
+	st := &deaf{Store: w.db.Open()}
+	defer st.Close()
+	r, err := shard.NewRouter(t.Context(), st, "s", shard.RouterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	st.fails.Store(true)
+	if _, err := write(t, waiting(t, r, 30*time.Millisecond), "k0", "x"); !errors.Is(err, shard.ErrWrongOwner) || !errors.Is(err, errDeaf) {
+		t.Errorf("without an owner: %v", err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := write(t, client(t, r), "k0", "y")
+		done <- err
+	}()
+	b := w.join("b")
+	w.owns(b, "k0")
+	// The address of b isn't known yet: the router reads it.
+	st.fails.Store(false)
+	if err := <-done; err != nil || w.count("y") != 1 {
+		t.Errorf("%v; accepted %d times", err, w.count("y"))
+	}
+}
+
+// Keys that nobody can own, and requests without a key, aren't sent; who sends them by itself is refused.
+func TestKeysThatAreNotThere(t *testing.T) {
+	w := newWorld(t)
+	a := w.join("a")
+	w.owns(a, names...)
+	c := client(t, w.router())
+	if _, err := write(t, c, "other", "x"); !errors.Is(err, shard.ErrWrongOwner) {
+		t.Errorf("a name that isn't in the space: %v", err)
+	}
+	if _, err := write(t, c, "", "x"); !errors.Is(err, shardhttp.ErrNoKey) {
+		t.Errorf("no key: %v", err)
+	}
+	two := request(t, "k0", nil)
+	two.Header.Add(shardhttp.KeyHeader, "k1")
+	if _, err := c.Do(two); !errors.Is(err, shardhttp.ErrNoKey) { //nolint:bodyclose // there is none
+		t.Errorf("two keys: %v", err)
+	}
+	if w.asked() != "" {
+		t.Errorf("asked %q", w.asked())
+	}
+	for _, c := range []struct {
+		keys  []string
+		code  int
+		error string
+	}{
+		{nil, http.StatusBadRequest, "key_missing"},
+		{[]string{"k0", "k1"}, http.StatusBadRequest, "key_missing"},
+		{[]string{"other"}, http.StatusMisdirectedRequest, "wrong_owner"},
+	} {
+		rec, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
+		r.Header[shardhttp.KeyHeader] = c.keys
+		a.srv.Config.Handler.ServeHTTP(rec, r)
+		var body shardhttp.Refusal
+		if err := json.Unmarshal(rec.Body.Bytes(), &body); err != nil || rec.Code != c.code || body.Error != c.error {
+			t.Errorf("%q: %d, %s", c.keys, rec.Code, rec.Body)
+		}
+	}
+}
+
+// The context of a request ends when its slice leaves the worker.
+func TestARequestEndsWithItsSlice(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.join("a"), w.join("b")
+	w.owns(a, "k0")
+	entered, left := make(chan struct{}), make(chan error, 1)
+	h := shardhttp.Handler(a.Owner, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(entered)
+		<-r.Context().Done()
+		left <- context.Cause(r.Context())
+	}), shardhttp.Options{Key: func(*http.Request) string { return "k0" }})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+	}()
+	<-entered
+	w.move("k0", b)
+	if err := <-left; !errors.Is(err, shard.ErrMoved) {
+		t.Errorf("the cause is %v", err)
+	}
+	<-done
+}
