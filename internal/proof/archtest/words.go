@@ -14,9 +14,13 @@ import (
 // the code as well.
 const bannedList = ".vale/styles/Leasehold/Banned.yml"
 
+// shown is what users read beside Go: the page of the lock server, and the description of its API.
+var shown = []string{"server/web/ui/*.js", "server/web/ui/*.html", "server/openapi.yaml"}
+
 // Words returns where the code that users see breaks the rules of language: doc comments of what
-// public packages export, and texts, which are help, errors and log lines. Each Problem's Text is
-// the phrase with some words around it, by which a baseline knows it wherever the code moves.
+// public packages export, and texts, which are help, errors, log lines and the server's page. Each
+// Problem's Text is the phrase with some words around it, by which a baseline knows it wherever the
+// code moves.
 func Words(fsys fs.FS) ([]Problem, error) {
 	list, err := fs.ReadFile(fsys, bannedList)
 	if err != nil {
@@ -39,6 +43,11 @@ func Words(fsys fs.FS) ([]Problem, error) {
 		w.texts(f)
 		if public(f) {
 			w.docs(f)
+		}
+	}
+	for _, pattern := range shown {
+		if err := w.lines(fsys, pattern); err != nil {
+			return nil, err
 		}
 	}
 	return w.found, nil
@@ -65,6 +74,26 @@ func phrases(rule string) (*regexp.Regexp, error) {
 type words struct {
 	banned *regexp.Regexp
 	found  []Problem
+}
+
+// lines looks at every line of the files that the pattern names, comments included.
+func (w *words) lines(fsys fs.FS, pattern string) error {
+	names, err := fs.Glob(fsys, pattern)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			return err
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			for _, match := range w.banned.FindAllString(line, -1) {
+				w.found = append(w.found, Problem{name, i + 1, strings.Join(strings.Fields(match), " ")})
+			}
+		}
+	}
+	return nil
 }
 
 func (w *words) look(f *file, n ast.Node, text string) {

@@ -49,11 +49,11 @@ func TestBreak(t *testing.T) {
 	p.openBreak("deploy/productio")
 	p.until("another name is none", `document.querySelector('dialog button.danger').disabled`)
 	p.do(chromedp.SendKeys(chromedp.CSS("#confirm-name"), "n"), chromedp.SendKeys(chromedp.CSS("#reason"), "runner is gone"))
-	p.until("it says what may run", `document.querySelector('dialog').innerText.includes('runner-7') && document.querySelector('dialog').innerText.includes('2 wait')`)
+	p.until("it says what may run", `document.querySelector('dialog').innerText.includes('runner-7') && document.querySelector('dialog').innerText.includes('2 callers wait')`)
 	p.shot("break")
 	p.fit()
 	p.do(chromedp.Click(chromedp.CSS(confirm)))
-	p.until("it waits for the holder", `[...document.querySelectorAll('.steps li')].map((l) => l.dataset.step).join() === 'done,now,to come' && /hears of it at its next renewal/.test(document.querySelector('.steps').innerText)`)
+	p.until("it waits for the holder", `[...document.querySelectorAll('.steps li')].map((l) => l.dataset.step).join() === 'done,now,to come' && /learns of it at its next renewal/.test(document.querySelector('.steps').innerText)`)
 	p.shot("breaking")
 	p.fit()
 	p.until("it is broken", `document.querySelector('.heading .badge').dataset.state === 'broken' && !document.querySelector('dialog[open]')`)
@@ -216,7 +216,7 @@ func (p *page) leads(name string) {
 	p.until(name+" leads", `document.querySelector('.heading .badge')?.dataset.state === 'held' && document.querySelector('.facts dd')?.innerText.startsWith('`+name+`/')`)
 }
 
-// A leader is told to hand over to a candidate that was picked, after its name was typed.
+// A leader hands over to the chosen candidate, after the operator has typed the name.
 func TestHandoff(t *testing.T) {
 	t.Parallel() // it waits for holders
 	_, p, events := elected(t)
@@ -238,7 +238,7 @@ func TestHandoff(t *testing.T) {
 	p.looks("handoff")
 	p.do(chromedp.Click(chromedp.CSS(confirm)))
 	p.leads("west")
-	p.until("it was seen happening", `[...document.querySelectorAll('.steps li')].map((l) => l.dataset.step).join() === 'done,done,done' && /told to hand over to west.*given the name away.*west.* holds it, with token/s.test(document.querySelector('.steps').innerText)`)
+	p.until("it was seen happening", `[...document.querySelectorAll('.steps li')].map((l) => l.dataset.step).join() === 'done,done,done' && /ordered .* to hand over to west.*handed the name over.*west.* holds it, with token/s.test(document.querySelector('.steps').innerText)`)
 	p.looks("handed")
 	p.until("the dialog is closed", `!document.querySelector('dialog[open]')`)
 	p.until("the past says why", `document.querySelector('[aria-label=Terms]').innerText.includes('handed over')`)
@@ -254,7 +254,7 @@ func TestHandoffOfAnotherTerm(t *testing.T) {
 	p.expect = "409"
 	p.press("handoff")
 	p.do(chromedp.SendKeys(chromedp.CSS("#confirm-name"), "leader"),
-		chromedp.Click(chromedp.CSS("dialog[open] input[value='']"))) // whoever is next
+		chromedp.Click(chromedp.CSS("dialog[open] input[value='']"))) // any candidate
 	if status := s.ask(t.Context(), t, http.MethodPost, "/v1/leases/leader/handoff", `{"to": "west", "wait": 20}`); status != http.StatusOK {
 		t.Fatal(status)
 	}

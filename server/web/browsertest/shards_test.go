@@ -144,10 +144,10 @@ func TestShardOrders(t *testing.T) {
 		eval[bool](p, `[...document.querySelectorAll('#view .actions button')].find((b) => b.textContent === '`+text+`').click(); true`)
 	}
 	press("Move a slice…")
-	p.until("what happens, and the same as a command", `/web1 is told to stop/.test(document.querySelector('dialog').innerText) && /^leasehold shard move jobs \d --to web2 --store http/.test(document.querySelector('dialog code').textContent)`)
+	p.until("what happens, and the same as a command", `/orders web1 to stop/.test(document.querySelector('dialog').innerText) && /^leasehold shard move jobs \d --to web2 --store http/.test(document.querySelector('dialog code').textContent)`)
 	p.looks("shard-move")
 	p.do(chromedp.Click(chromedp.CSS("dialog button.handoff")))
-	p.until("it has moved", cells(1)+" === 4 && /has been told to hand . to web2/.test(document.querySelector('#view [role=status]').textContent)")
+	p.until("it has moved", cells(1)+" === 4 && /ordered web1 to hand . to web2/.test(document.querySelector('#view [role=status]').textContent)")
 	press("Drain…")
 	p.do(chromedp.SendKeys(chromedp.CSS("#confirm-name"), "web1"))
 	p.fit()

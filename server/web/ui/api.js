@@ -1,5 +1,5 @@
 // @ts-check
-// The server's API, as whoever looks at the page: with a bearer token if one was given.
+// The server's API, for the person who looks at the page: with a bearer token if there is one.
 
 const key = 'leasehold.token';
 

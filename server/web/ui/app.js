@@ -47,7 +47,7 @@ const live = new Live({
   },
   cut(why) {
     cut = why;
-    waiting = `Nothing is known yet: ${why}. It is tried again.`;
+    waiting = `Nothing is known yet: ${why}. The page tries again.`;
   },
   refused,
 });
@@ -110,7 +110,7 @@ async function offerPrefixes(message) {
   };
   if (prefixes.length === 1 && inputByID('prefix').value === '') take(prefixes[0]);
   else if (prefixes.length > 0) notice(`${message}. You may read`, prefixes.map((p) => h('button', { type: 'button', onclick: () => take(p) }, p)));
-  else notice(`${message}. The policy lets ${who.caller || 'whoever has not signed in'} read no prefix.`);
+  else notice(`${message}. The policy lets ${who.caller || 'a caller who has not signed in'} read no prefix.`);
 }
 
 /** @param {string} why */
@@ -119,7 +119,7 @@ function signIn(why) {
   const token = h('input', { type: 'password', name: 'token', autocomplete: 'off', required: !hasToken() });
   openDialog('Who is there?', {
     body: [
-      h('p', {}, 'The bearer token that the server knows you by. It is sent to this server only, and kept until this tab is closed.'),
+      h('p', {}, 'Your bearer token at this server. The page sends it to this server only, and keeps it until this tab is closed.'),
       hasToken() ? h('p', {}, 'Leave it empty to sign out.') : null,
       h('label', {}, 'Token ', token),
       why ? h('p.problem', { role: 'alert' }, why) : null,

@@ -109,7 +109,7 @@ export class Detail {
     return { all, body, title, state, meaning, facts, picture, past, ran, waiters, standing, record, problem, expiry, choice };
   }
 
-  /** render shows how it is now, and reads anew what has changed. */
+  /** render shows how it is now, and reads again what has changed. */
   render() {
     if (!this.name) return;
     const now = performance.now(), live = this.model.rows.get(this.name);
@@ -233,7 +233,7 @@ export class Detail {
     const ms = this.span || fitting(past, now), width = Math.floor(this.parts.picture.clientWidth);
     const { until, exact } = (this.best(at) || this.found.row).expiry;
     const end = lease.holder && exact && until < at ? Math.max(wall + until, Date.parse(lease.acquired || '') || 0) : now;
-    if (width > 0) this.parts.picture.replaceChildren(past.length > 0 ? lanes(past, now, ms, width, end) : h('p.empty', {}, lease.holders ? 'Who had shares of it before is not kept.' : 'Nobody ever held it.'));
+    if (width > 0) this.parts.picture.replaceChildren(past.length > 0 ? lanes(past, now, ms, width, end) : h('p.empty', {}, lease.holders ? 'Earlier shares of it are not kept.' : 'Nobody ever held it.'));
     for (const button of this.parts.choice.children) button.setAttribute('aria-pressed', String(button.getAttribute('data-ms') === String(ms)));
     this.parts.past.hidden = past.length === 0;
     this.parts.past.replaceChildren(h('h3', {}, 'Its terms, the last first'), terms(past, now, this.present(at)));
@@ -242,12 +242,12 @@ export class Detail {
     this.parts.waiters.replaceChildren(queue(waiters));
     const stand = lease.candidates || [];
     this.parts.standing.hidden = stand.length === 0;
-    this.parts.standing.replaceChildren(h('h3', {}, 'Who stands for election'), candidates(stand, lease.holder || '', now));
+    this.parts.standing.replaceChildren(h('h3', {}, 'Candidates'), candidates(stand, lease.holder || '', now));
   }
 }
 
 function legend() {
   const item = (/** @type {string} */ kind, /** @type {string} */ text) => h('span', {}, h(`i.${kind}`, { 'aria-hidden': 'true' }), text);
   return h('p.legend', {}, item('term', 'held'), item('now', 'holds it now'), item('gap', 'nobody held it'),
-    item('overlap', 'two at once, by the clocks of those who wrote it down'), item('before', 'before the terms that are kept, which are the last 8'));
+    item('overlap', 'two at once, by the clocks of the writers'), item('before', 'before the terms that are kept, which are the last 8'));
 }

@@ -49,14 +49,14 @@ export async function openDrain(d, may, done) {
   openDialog(`Drain ${d.host}`, {
     kind: 'handoff',
     body: [
-      h('p', {}, `${d.host} is told to hand over ${moves.length === 1 ? 'the election' : `the ${moves.length} elections`} that it leads. It stops that work first, then gives each name away.`),
+      h('p', {}, `The server orders ${d.host} to hand over ${moves.length === 1 ? 'the election' : `the ${moves.length} elections`} that it leads. It stops that work first, then hands each name over.`),
       list('Handed over', moves.map((l) => `${l.name}: ${next(l)?.name} would lead.`)),
       stay.length + d.others.length > 0 ? list(`Stays with ${d.host}`, [
         ...stay.map((l) => `${l.name}: ${may(l.name) ? 'no other candidate may lead now' : 'the policy does not let you hand it over'}.`),
         names ? `${names}: only an election can be handed over. ${d.others.length === 1 ? 'This hold ends' : 'These holds end'} when the process that holds ${d.others.length === 1 ? 'it' : 'them'} ends.` : null,
       ]) : null,
       list('What may still be running', [
-        `${d.host} hears of it within about ${third({ ttl: most })}, and leads until its work has ended: it is asked, not forced.`,
+        `${d.host} learns of it within about ${third({ ttl: most })}, and leads until its work has ended: it is asked, not forced.`,
         'The candidates of this host stay candidates: pause an election, or stop the process, to keep it from leading again.', late,
       ]),
       h('label', {}, 'Reason', reason),
@@ -113,7 +113,7 @@ export class Drained {
     this.begun = performance.now();
     setText(this.title, `Draining ${host}`);
     this.list.replaceChildren(...sent.map((l) => h('li', { 'data-step': failed.has(l.name) ? 'failed' : 'now' },
-      `${l.name}: ${failed.get(l.name) || `${l.holder} has been told.`}`)));
+      `${l.name}: ${failed.get(l.name) || `${l.holder} has its order.`}`)));
     this.steps.hidden = false;
   }
 

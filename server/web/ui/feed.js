@@ -172,7 +172,7 @@ export class Feed {
         h('a', { href: detailPath(c.name) }, c.name), h('span', { title: c.whole || c.what }, c.what), c.token ? h('small', {}, digits(c.token)) : null)));
       this.note.hidden = all.length > 0 && journal;
       setText(this.note, all.length === 0 ? (journal ? 'Nothing has changed in the last 6 h.' : 'Nothing has changed since this page was opened.')
-        : 'Since this page was opened. A server with a journal knows what was before: leasehold serve --journal FILE');
+        : 'Since this page was opened. A server with a journal knows earlier changes: leasehold serve --journal FILE');
     }
     for (const li of this.list.children) {
       const at = Number(/** @type {HTMLElement} */ (li).dataset.at);

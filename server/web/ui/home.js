@@ -45,7 +45,7 @@ export class Home {
     this.counts = new Map(tiles.map((t) => [t.id, h('b', {}, '–')]));
     this.tiles = h('ul.tiles', { 'aria-label': 'How many names' }, ...tiles.map((t) => h('li', { 'data-level': t.level, 'data-id': t.id }, h('a', { href: namesPath(t.query) }, /** @type {Node} */ (this.counts.get(t.id)), ` ${t.text}`))));
     this.latency = new Spark('The store takes', 'The 99th percentile of all operations, each 5 s', (v) => (v >= 1 ? `${v.toFixed(1)} s` : `${(v * 1000).toFixed(v < 0.01 ? 1 : 0)} ms`));
-    this.margin = new Spark('Left at renewals', 'How much of the TTL is left when a renewal comes: the 5th percentile, each 5 s. Below a third is jeopardy.', (v) => `${Math.round(v * 100)} %`, { most: 1, mark: 1 / 3 });
+    this.margin = new Spark('Left at renewals', 'The share of the TTL that is left when a renewal succeeds: the 5th percentile, each 5 s. Below a third is jeopardy.', (v) => `${Math.round(v * 100)} %`, { most: 1, mark: 1 / 3 });
     this.wrong = h('ul.wrong');
     this.look = h('section', { 'aria-labelledby': 'look-title' }, h('div.titled', {}, h('h3', { id: 'look-title' }, 'To look at'), this.every = h('a', { href: namesPath('state:bad'), hidden: true }, 'All')), this.wrong);
     this.first = h('div.firstrun', { hidden: true });

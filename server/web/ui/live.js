@@ -2,7 +2,7 @@
 // Follows the server's stream of changes, and comes back to it when it breaks off.
 import { ask, messages, Problem } from './api.js';
 
-// A stream that says nothing for so long is dead, whatever the connection looks like: the server beats every 5 s.
+// A stream that is silent for this time is dead, whatever the connection looks like: the server beats every 5 s.
 const silence = 15_000;
 const shortest = 500, longest = 8_000;
 

@@ -68,7 +68,7 @@ import { moment } from './dom.js';
  * @property {Expiry} expiry of its own
  */
 
-// What is known is stale when no beat has come for so long.
+// What is known is stale when no beat has come for this time.
 const patience = 10_000;
 
 /** States in which somebody should look at a name. */

@@ -20,7 +20,7 @@ import { plan } from './progress.js';
  * @property {(l: Lease, done: Done) => void} open
  */
 
-/** States in which there is no hold to end: it was broken, or has run out, so that whoever comes next takes the name; or was given away. */
+/** States in which there is no hold to end: it was broken, has expired, or was handed over. */
 const over = ['broken', 'expired', 'handed over', 'free', 'unreadable', 'declared'];
 
 /** @type {Operation[]} */
@@ -111,15 +111,15 @@ function openBreak(l, done) {
   openDialog(`Break the hold of ${l.name}`, {
     kind: 'danger',
     body: [
-      h('p', {}, `${l.holder} is not asked. Its next renewal is refused, and others take the name.`,
-        leads(l) ? h('b', {}, ' It can be asked: a hand-over has it stop first.') : null),
+      h('p', {}, `This does not ask ${l.holder}. Its next renewal is refused, and another caller takes the name.`,
+        leads(l) ? h('b', {}, ' A hand-over asks it to stop first.') : null),
       list(still, [
         itself(l),
-        `${l.holder} works on until its next renewal is refused: in about ${third(l)} if it is well; never if it is stopped or cut off.`,
+        `${l.holder} works until its next renewal is refused: about ${third(l)} if it is healthy, for ever if it is stopped or cut off.`,
         late,
-        `Others may take the name when the holder has let go, or ${duration((l.ttl || 0) * 1000)} after they saw the break.`,
-        l.session ? 'Only this name is taken from its session; the rest of the session goes on.' : null,
-        l.waiters > 0 ? `${l.waiters} ${l.waiters === 1 ? 'waits' : 'wait'} for the name: the first of them is next.` : null,
+        `Another caller may take the name when the holder has released it, or ${duration((l.ttl || 0) * 1000)} after that caller saw the break.`,
+        l.session ? 'Its session loses this name only; the session continues.' : null,
+        l.waiters > 0 ? `${l.waiters} ${l.waiters === 1 ? 'caller waits' : 'callers wait'} for the name: the first one is next.` : null,
       ]),
       h('label', {}, 'Reason, for the holder and the history', reason), name.label,
     ],
@@ -144,19 +144,19 @@ function openHandoff(l, done) {
   const best = others.find((c) => !c.ineligible);
   const radio = (/** @type {string} */ value, /** @type {boolean} */ checked, /** @type {boolean} */ off, /** @type {(Node|string)[]} */ ...text) => (
     h('label.choice', {}, h('input', { type: 'radio', name: 'to', value, checked, disabled: off }), h('span', {}, ...text)));
-  const choices = h('fieldset', {}, h('legend', {}, 'Who is to lead'), ...others.map((c) => radio(c.holder, c === best, Boolean(c.ineligible),
-    h('b', {}, c.name), c.name === c.holder ? '' : ` ${c.holder}`, ...about(c))), radio('', !best, false, h('b', {}, 'Whoever is next'), ' may be any of them'));
+  const choices = h('fieldset', {}, h('legend', {}, 'Next leader'), ...others.map((c) => radio(c.holder, c === best, Boolean(c.ineligible),
+    h('b', {}, c.name), c.name === c.holder ? '' : ` ${c.holder}`, ...about(c))), radio('', !best, false, h('b', {}, 'Any candidate'), ' that may lead'));
   const to = () => /** @type {HTMLInputElement} */ (choices.querySelector('input:checked')).value;
   openDialog(`Hand over ${l.name}`, {
     kind: 'handoff',
     body: [
-      h('p', {}, `${l.holder} is told to stop its work. When that has ended, it gives the name away in one write, with a new token.`),
+      h('p', {}, `The server orders ${l.holder} to stop its work. When the work has ended, ${l.holder} hands the name over in one write, with a new token.`),
       choices,
       list(still, [
         itself(l),
-        `${l.holder} hears of it within about ${third(l)}, and leads until its work has ended: it is asked, not forced. If it is stopped or cut off, nothing is handed over.`,
+        `${l.holder} learns of it within about ${third(l)}, and leads until its work has ended: it is asked, not forced. If it is stopped or cut off, nothing is handed over.`,
         late,
-        'If the one that is chosen has died meanwhile, nobody leads until the TTL is over.',
+        'If the chosen candidate has died meanwhile, nobody leads until the TTL has passed.',
       ]),
       h('label', {}, 'Reason', reason), name.label,
     ],
@@ -188,15 +188,15 @@ function openPause(l, done) {
   openDialog(`Pause ${l.name}`, {
     kind: 'pause',
     body: [
-      h('p', {}, 'Nobody leads until it is resumed, or for as long as you say: what the leader does is not done.'),
+      h('p', {}, 'Nobody leads until it is resumed, or until the time below has passed. The work of the leader is not done meanwhile.'),
       list(still, l.holder ? [
         itself(l),
-        candidate ? `${l.holder} hears of it within about ${third(l)}, and lets go when its work has ended. If it is stopped or cut off, it may work on.`
-          : `${l.holder} holds the name and is no candidate: it takes no notice.`,
+        candidate ? `${l.holder} learns of it within about ${third(l)}, and steps down when its work has ended. If it is stopped or cut off, its work may continue.`
+          : `${l.holder} holds the name and is not a candidate: it does not react to a pause.`,
         late,
       ] : ['Nobody leads now.']),
-      h('label', {}, 'Reason, for whoever wonders that nobody leads (needed)', reason),
-      h('label', {}, 'For how long (else until it is resumed)', length), name.label,
+      h('label', {}, 'Reason, shown where nobody leads (needed)', reason),
+      h('label', {}, 'For how long (empty: until it is resumed)', length), name.label,
     ],
     confirm: 'Pause',
     ready: () => name.given() && reason.value.trim() !== '',
@@ -218,7 +218,7 @@ function openResume(l, done) {
   openDialog(`Resume ${l.name}`, {
     body: [
       l.paused ? h('p', {}, `It is paused by ${pauseText(l.paused)}.`) : null,
-      h('p', {}, may.length > 0 ? `One of its candidates leads then: ${may.map((c) => c.name).join(', ')}.` : 'Nobody stands for election now: the first to come leads.'),
+      h('p', {}, may.length > 0 ? `One of its candidates leads then: ${may.map((c) => c.name).join(', ')}.` : 'There is no candidate now: the first one that comes leads.'),
     ],
     confirm: 'Resume',
     command: () => leasehold('resume', l.name),

@@ -69,7 +69,7 @@ export class Operator {
  * @param {Me} me
  */
 function refusal(actions, me) {
-  const who = me.caller || 'Whoever has not signed in';
+  const who = me.caller || 'A caller who has not signed in';
   const where = me.names ? ` It may: ${actions.map((a) => `${verbs[a]} ${scopeText(me.names?.[a] || [])}`).join('; ')}.` : '';
   return `${who} may not ${actions.map((a) => verbs[a]).join(', ')} here: the server's policy does not allow it.${where}`;
 }

@@ -32,23 +32,23 @@ const next = (l, text) => ({ text, done: (now) => (now.holder && now.token > l.t
  * of returns what is to come of an operation.
  * @param {string} what
  * @param {Lease} l          the name as it was
- * @param {string} [chosen]  who is to lead
+ * @param {string} [chosen]  the candidate that is to lead
  * @returns {Plan}
  */
 export function plan(what, l, chosen) {
   /** @type {(text: string) => Step} */
   const sent = (text) => ({ text, done: () => text });
   /** @type {Step} */
-  const gone = { text: `${l.holder} hears of it at its next renewal, in about ${third(l)}.`, done: (now) => (now.holder === l.holder && now.token === l.token ? '' : `${l.holder} has let go.`) };
+  const gone = { text: `${l.holder} learns of it at its next renewal, in about ${third(l)}.`, done: (now) => (now.holder === l.holder && now.token === l.token ? '' : `${l.holder} has released it.`) };
   const candidate = (l.candidates || []).some((c) => c.holder === l.holder);
-  const down = { text: candidate ? gone.text : `${l.holder} is no candidate, and takes no notice.`, done: (/** @type {Lease} */ now) => (now.holder ? '' : `${l.holder} has stepped down.`) };
+  const down = { text: candidate ? gone.text : `${l.holder} is not a candidate: it does not react to a pause.`, done: (/** @type {Lease} */ now) => (now.holder ? '' : `${l.holder} has stepped down.`) };
   switch (what) {
     case 'break':
-      return { title: 'The break', steps: [sent('The hold is broken. Its next renewal is refused.'), gone, next(l, l.waiters > 0 ? 'The first of those who wait takes the name.' : 'Nobody waits for it at this server: the next one to come takes the name.')] };
+      return { title: 'The break', steps: [sent('The hold is broken. Its next renewal is refused.'), gone, next(l, l.waiters > 0 ? 'The first waiter takes the name.' : 'Nobody waits for it at this server: the next caller takes the name.')] };
     case 'handoff':
-      return { title: 'The hand-over', steps: [sent(`${l.holder} has been told to hand over to ${chosen || 'whoever is next'}.`),
-        { text: `${l.holder} stops its work, and gives the name away.`, done: (now) => (now.token > l.token || now.holder !== l.holder ? `${l.holder} has given the name away.` : '') },
-        next(l, `${chosen || 'Whoever is next'} leads.`)] };
+      return { title: 'The hand-over', steps: [sent(`The server has ordered ${l.holder} to hand over to ${chosen || 'the next candidate'}.`),
+        { text: `${l.holder} stops its work, and hands the name over.`, done: (now) => (now.token > l.token || now.holder !== l.holder ? `${l.holder} has handed the name over.` : '') },
+        next(l, `${chosen || 'The next candidate'} leads.`)] };
     case 'pause':
       return { title: 'The pause', steps: [sent('The election is paused.'), ...(l.holder ? [down] : []),
         { text: 'Nobody leads.', done: (now) => (now.holder ? '' : 'Nobody leads.') }] };

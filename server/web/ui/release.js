@@ -19,8 +19,8 @@ export function openRelease(of, done) {
     body: [
       h('p', {}, `${of.as || of.holder} loses the value, and the next machine that asks may get it.`),
       h('div', {}, h('p', {}, 'What may still be running'), h('ul', {},
-        h('li', {}, `${of.holder} is not told. While it runs, two machines may use ${of.value}.`),
-        h('li', {}, of.kept === 'running' ? 'It stops using the value when its next renewal is refused.' : `It was to keep the value ${left ? `for another ${left}` : 'for good'}: nothing renews it, so that it may never notice.`),
+        h('li', {}, `${of.holder} gets no notice. While it runs, two machines may use ${of.value}.`),
+        h('li', {}, of.kept === 'running' ? 'It stops using the value when its next renewal is refused.' : `It was to keep the value ${left ? `for another ${left}` : 'for good'}: nothing renews it, and it may never notice.`),
         h('li', {}, 'Ids that it makes from now on may be made again by the next one. Release it only if that machine is gone.'))),
       h('label', {}, h('span', {}, 'Type ', h('code', {}, of.value), ' to confirm'), typed),
     ],
@@ -34,7 +34,7 @@ export function openRelease(of, done) {
       } catch (err) {
         throw explained(err);
       }
-      done(`${of.value} is free. ${of.as || of.holder} has not been told.`);
+      done(`${of.value} is free. ${of.as || of.holder} got no notice.`);
     },
   });
 }

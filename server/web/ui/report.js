@@ -27,7 +27,7 @@ export async function openReport(ask, since, until, prefix) {
         await navigator.clipboard.writeText(text.value);
       } catch { // not over plain HTTP from another machine
         text.select();
-        throw new Error('The browser lets this page copy nothing. The report is selected: press Ctrl C.');
+        throw new Error('The browser does not let this page copy. The report is selected: press Ctrl C.');
       }
     },
   });

@@ -54,7 +54,7 @@ export function openMove(ask, space, from, done) {
   openDialog(`Move a slice of ${from.worker}`, {
     kind: 'handoff',
     body: [
-      h('p', {}, `${from.worker} is told to stop the slice. Once it has, the other worker gets the slice with a higher token. Meanwhile nobody serves the slice: for as long as ${from.worker} takes to stop it.`),
+      h('p', {}, `The server orders ${from.worker} to stop the slice. Then the other worker gets the slice with a higher token. Nobody serves the slice while ${from.worker} stops it.`),
       h('p', {}, 'The assigner may move it again, to balance the workers. To keep a slice where it is, place it: leasehold shard place.'),
       h('label', {}, 'Slice ', slice), h('label', {}, 'To ', to),
       others.length === 0 ? h('p.problem', {}, 'There is no other worker that takes slices.') : null,
@@ -64,7 +64,7 @@ export function openMove(ask, space, from, done) {
     command: () => line('move', [space.space, slice.value, '--to', named()]),
     async submit() {
       await send(ask, space, 'move', { slice: slice.value, to: to.value });
-      done(`${from.worker} has been told to hand ${slice.value} to ${named()}.`);
+      done(`The server has ordered ${from.worker} to hand ${slice.value} to ${named()}.`);
     },
   });
 }
@@ -81,8 +81,8 @@ export function openDrain(ask, space, worker, done) {
   const typed = /** @type {HTMLInputElement} */ (h('input', { id: 'confirm-name', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false' }));
   openDialog(undo ? `Let ${worker.worker} own slices again` : `Drain ${worker.worker}`, {
     kind: undo ? 'handoff' : 'pause',
-    body: undo ? [h('p', {}, `${worker.worker} gets its share of the ${space.slices.toLocaleString('en')} slices again, one after the other, from those who have most.`)] : [
-      h('p', {}, `${worker.worker} hands over its ${worker.slices.toLocaleString('en')} slices, and gets none until it is let. Each slice is served by nobody for as long as ${worker.worker} takes to stop it. Its process runs on.`),
+    body: undo ? [h('p', {}, `${worker.worker} gets its share of the ${space.slices.toLocaleString('en')} slices again, one after the other, from the workers that have most.`)] : [
+      h('p', {}, `${worker.worker} hands over its ${worker.slices.toLocaleString('en')} slices, and gets none until the drain is undone. Nobody serves a slice while ${worker.worker} stops it. Its process keeps running.`),
       others.length === 0 ? h('p.problem', {}, 'There is no other worker that takes slices: it keeps them.') : h('p', {}, `They go to ${others.map((w) => w.worker).join(', ')}.`),
       h('label', {}, h('span', {}, 'Type ', h('code', {}, worker.worker), ' to confirm'), typed),
     ],
@@ -91,7 +91,7 @@ export function openDrain(ask, space, worker, done) {
     command: () => line('drain', [space.space, worker.worker, ...(undo ? ['--undo'] : [])]),
     async submit() {
       await send(ask, space, 'drain', { worker: worker.holder, undo });
-      done(undo ? `${worker.worker} may own slices again.` : `${worker.worker} has been told to hand over all that it owns.`);
+      done(undo ? `${worker.worker} may own slices again.` : `The server has ordered ${worker.worker} to hand over all its slices.`);
     },
   });
 }

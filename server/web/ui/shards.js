@@ -105,7 +105,7 @@ class Shards {
     const { me } = this;
     if (!me?.may.includes('handoff')) {
       const where = me?.names ? ` It may: hand over ${scopeText(me.names.handoff || [])}.` : '';
-      return h('p.hint', { id: 'refusal' }, `${me?.caller || 'Whoever has not signed in'} may not move slices here, or drain workers: the server’s policy does not allow it.${where}`);
+      return h('p.hint', { id: 'refusal' }, `${me?.caller || 'A caller who has not signed in'} may not move slices here, or drain workers: the server’s policy does not allow it.${where}`);
     }
     const done = (/** @type {string} */ said) => {
       this.told = said;

@@ -57,9 +57,9 @@ export async function load(ask, since, until, prefix) {
 
 /** @param {unknown} err */
 export function problem(err) {
-  if (!(err instanceof Problem)) return 'The server can’t be reached: what is shown is what was known.';
+  if (!(err instanceof Problem)) return 'The server can’t be reached: this is the last known state.';
   switch (err.code) {
-    case 'no_journal': return 'This server keeps no journal, so that it knows the present only. Start it with: leasehold serve --journal FILE';
+    case 'no_journal': return 'This server keeps no journal: it knows the present only. Start it with: leasehold serve --journal FILE';
     case 'forbidden': return `${err.message}. Fill in the prefix that you may read.`;
   }
   return err.message;

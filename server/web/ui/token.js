@@ -11,7 +11,7 @@ export function short(token) {
 }
 
 /**
- * digits shows a token short within text: whoever selects, hovers or listens gets it whole.
+ * digits shows a token short within text: selected, under the pointer and read out it is whole.
  * @param {number} token
  */
 export function digits(token) {

@@ -1,5 +1,5 @@
 // @ts-check
-// What a state means, for whoever has been woken by it.
+// What a state means, for an operator who was woken by it.
 import { duration } from './dom.js';
 import { pauseText } from './model.js';
 
@@ -28,26 +28,26 @@ function meaning(state, l, e, terms, time) {
   const last = terms.find((t) => t.until);
   switch (state) {
     case 'expired':
-      return e.over ? `The session that kept it is over: ${l.holder} holds it no more, and whoever comes next takes it.`
-        : `${l.holder} has not renewed it for its TTL: it has died, is stuck or cut off. Whoever comes next takes the name; nobody has yet.`;
+      return e.over ? `The session that kept it has ended: ${l.holder} no longer holds it. The next caller takes it.`
+        : `${l.holder} has not renewed it within its TTL: the holder has died, hangs or is cut off. The next caller takes the name.`;
     case 'in jeopardy':
-      return `${l.holder} has not renewed it for two thirds of its TTL. If it doesn't in time, the name expires, and others take it.`;
+      return `${l.holder} has not renewed it for two thirds of its TTL. Without a renewal the lease expires, and another caller takes the name.`;
     case 'broken':
-      return `An operator has ended this hold, and ${l.holder} has not let go of it yet. Others take it when it does, or when its TTL is over.`;
+      return `An operator broke this hold, and ${l.holder} has not released it yet. Another caller takes the name when it is released, or when its TTL has passed.`;
     case 'handed over':
-      return `It was given to ${l.holder}, which has not taken it up yet.`;
+      return `It was handed over to ${l.holder}, which has not confirmed it yet.`;
     case 'contended':
-      return `${l.waiters === 1 ? 'One waits' : `${l.waiters} wait`} for it at this server, first come, first served.`;
+      return `${l.waiters === 1 ? 'One caller waits' : `${l.waiters} callers wait`} for it at this server, first come, first served.`;
     case 'paused':
       return l.paused?.until ? 'Nobody leads until then, or until it is resumed.' : 'Nobody leads until it is resumed.';
     case 'free':
       return last?.until ? `Nobody holds it. The last hold ended ${duration(time - Date.parse(last.until))} ago: ${last.ended || 'no reason is known'}.`
-        : 'Nobody holds it, and nobody did as far as is known.';
+        : 'Nobody holds it, and no earlier hold is known.';
     case 'declared':
       return 'It is the name of a pool of identities: nobody can hold it. Its values have names of their own.';
     case 'unknown':
-      return 'What is shown is what was known last. It may have changed since.';
+      return 'This is the last known state. It may have changed since.';
     default:
-      return l.paused ? `${l.holder} has not stepped down.` : '';
+      return l.paused ? `${l.holder} has not stepped down yet.` : '';
   }
 }

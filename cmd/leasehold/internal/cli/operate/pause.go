@@ -29,7 +29,7 @@ func (a *app) pauseCommand() *cobra.Command {
 		Long: "Have the leader of NAME step down, and let no candidate lead until `leasehold resume`, or until --for is over. It waits (--wait)\n" +
 			"until nobody leads: a leader that has died counts as one until its TTL is over. A pause stands\n" +
 			"beside others, and nobody leads until all are over; it replaces one of the same user for the same reason, or the one of --replace.\n" +
-			"`leasehold run` is no candidate, and takes no notice. The exit code is 75 if somebody still leads after --wait; the pause stands.\n" +
+			"`leasehold run` is not a candidate: it does not react to a pause. The exit code is 75 if somebody still leads after --wait; the pause stands.\n" +
 			"With --for a candidate that starts meanwhile goes by its own time of day: where it is of importance that nobody leads before\n" +
 			"the work is done, leave --for out.",
 		Example: "  leasehold pause scheduler --reason 'the database is being moved'\n" +
