@@ -43,8 +43,10 @@ type judge struct {
 	twins                     []string // one token of two workers
 }
 
-func (j *judge) read(pid int, from io.Reader) {
+// read takes down what a worker says, and reports whether it said anything.
+func (j *judge) read(pid int, from io.Reader) (spoke bool) {
 	for lines := bufio.NewScanner(from); lines.Scan(); {
+		spoke = true
 		f := strings.Fields(lines.Text())
 		if len(f) < 3 {
 			continue // a worker that was killed leaves half a line
@@ -67,6 +69,7 @@ func (j *judge) read(pid int, from io.Reader) {
 		}
 		j.mu.Unlock()
 	}
+	return spoke
 }
 
 // write is the guard's: it refuses what is stale.
@@ -147,12 +150,14 @@ func (f *fleet) start() *worker {
 	w := &worker{cmd, make(chan struct{})}
 	f.wg.Go(func() {
 		defer close(w.done)
-		f.judge.read(cmd.Process.Pid, out)
+		spoke := f.judge.read(cmd.Process.Pid, out)
 		err := cmd.Wait()
 		if text := errs.String(); text != "" && os.Getenv("LEASEHOLD_SHARDS_VERBOSE") != "" {
 			f.t.Logf("worker %d: %s", cmd.Process.Pid, text)
 		}
-		if err != nil && !strings.Contains(err.Error(), "killed") {
+		// A process that is ended before it listens to signals has owned nothing.
+		early := err != nil && err.Error() == "signal: terminated" && !spoke
+		if err != nil && !early && !strings.Contains(err.Error(), "killed") {
 			f.t.Errorf("worker %d: %v: %s", cmd.Process.Pid, err, errs.String())
 		}
 	})
