@@ -172,3 +172,10 @@ func (s Status) SilentFor() time.Duration {
 	}
 	return s.Silent
 }
+
+// recalled returns a sighting. Its record has no version: it is read before anything is done about
+// it.
+func recalled(book *sightings.Book, key string, now clock.Instant) protocol.Seen {
+	rec, since, known := book.Recall(key, now)
+	return protocol.Seen{Rec: rec, Since: since, Known: known}
+}
