@@ -63,14 +63,6 @@ func newName(r *Registry, key string) *name {
 	return &name{r: r, key: key, queue: list.New(), byID: map[string]*waiter{}, wake: make(chan struct{}, 1)}
 }
 
-// poke has the goroutine look at what is asked.
-func (n *name) poke() {
-	select {
-	case n.wake <- struct{}{}:
-	default:
-	}
-}
-
 // run does what is asked until nothing is.
 func (n *name) run() {
 	for n.r.ctx.Err() == nil {
@@ -97,9 +89,6 @@ func (n *name) take() (todo []func(), idle bool) {
 	todo, n.todo = n.todo, nil
 	return todo, idle
 }
-
-// idle reports whether nothing is asked. n.mu is held.
-func (n *name) idle() bool { return len(n.todo) == 0 && n.queue.Len() == 0 && n.d == nil }
 
 // turn does what has been asked of a name that was idle in the goroutine of whoever asks, who waits
 // for it anyhow. If more has been asked meanwhile, the name's own goroutine does that.
@@ -240,8 +229,6 @@ func (n *name) vacated(err error) bool {
 	n.gone = gone
 	return true
 }
-
-func (n *name) forget() { n.d, n.claimant, n.withdrawn = nil, nil, false }
 
 // missed is the error of a request that has to go without the name.
 func (n *name) missed() error {

@@ -182,3 +182,11 @@ func (n *name) waiting() []Waiter {
 	}
 	return all
 }
+
+// poke has the goroutine look at what is asked.
+func (n *name) poke() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}

@@ -102,7 +102,6 @@ func (n *name) over() bool {
 	}
 	switch h := &n.d.Hold; h.Phase {
 	case protocol.Held:
-		n.look()
 		n.past.Granted(h.Term)
 		if n.settle(n.claimant, answer{grant: Grant{Record: h.Term, ValidUntil: n.validity(h)}}) {
 			n.forget()
@@ -111,7 +110,6 @@ func (n *name) over() bool {
 		n.withdraw()
 		return n.d == nil
 	case protocol.Ended:
-		n.look()
 		n.past.Orphan(h)
 		// The holder elsewhere has gone: nobody else lets go of what its session would keep.
 		if n.d.Settle(n.env(), true) {
@@ -204,3 +202,8 @@ func (n *name) answered(ctx context.Context, w *waiter) answer {
 		return n.leave(w, ErrClosed)
 	}
 }
+
+func (n *name) forget() { n.d, n.claimant, n.withdrawn = nil, nil, false }
+
+// idle reports whether nothing is asked. n.mu is held.
+func (n *name) idle() bool { return len(n.todo) == 0 && n.queue.Len() == 0 && n.d == nil }
