@@ -150,10 +150,11 @@ func Judge(rec, session Seen, me string, mine []string, now clock.Instant) Verdi
 }
 
 func alive(s Seen, dead Standing, now clock.Instant) Verdict {
-	if now >= s.Dead() {
+	until := s.Dead()
+	if now >= until {
 		return Verdict{Standing: dead}
 	}
-	return Verdict{Standing: Taken, Until: s.Dead()}
+	return Verdict{Standing: Taken, Until: until}
 }
 
 // ask returns the next request of a claim that is under way. A read or a write that waits for the
@@ -237,6 +238,7 @@ func (h *Hold) drop(env Env) Action {
 // beginClaim starts the write that takes the record as it was last seen.
 func (h *Hold) beginClaim(env Env, s Standing) {
 	prev := h.rec.Rec
+	why := s.why()
 	// Also what is offered is taken under a new token: an offer may come back with a store that was
 	// restored. Tokens rise over all kinds: what was granted of the name as another kind may stand
 	// in the record beside it.
@@ -249,7 +251,7 @@ func (h *Hold) beginClaim(env Env, s Standing) {
 		h.end(err)
 		return
 	}
-	h.begin(OpClaim, Claimed(prev, h.Claim, token, s.why(), env.Wall, env.Nonce()))
+	h.begin(OpClaim, Claimed(prev, h.Claim, token, why, env.Wall, env.Nonce()))
 }
 
 func (h *Hold) begin(op Op, rec store.Record) { h.att = Attempt{Op: op, Rec: rec} }
