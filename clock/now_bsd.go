@@ -6,7 +6,7 @@ import "golang.org/x/sys/unix"
 
 const resolution = 0 // a fraction of a microsecond
 
-func now() Instant {
+func (system) Now() Instant {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
 	return Instant(ts.Nano())

@@ -8,9 +8,9 @@ import (
 
 const resolution = 0 // a fraction of a microsecond
 
-// now is unix.ClockGettime without telling the scheduler of a call that never blocks, which takes
+// Now is unix.ClockGettime without telling the scheduler of a call that never blocks, which takes
 // as long as that itself.
-func now() Instant {
+func (system) Now() Instant {
 	var ts unix.Timespec
 	// The call can't fail: the clock exists since Linux 2.6.39, and the address is valid.
 	_, _, _ = unix.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_BOOTTIME, uintptr(unsafe.Pointer(&ts)), 0)

@@ -8,4 +8,4 @@ var origin = time.Now()
 
 const resolution = 0 // a fraction of a microsecond
 
-func now() Instant { return Instant(time.Since(origin)) }
+func (system) Now() Instant { return Instant(time.Since(origin)) }

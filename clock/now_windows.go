@@ -10,4 +10,4 @@ import (
 // milliseconds.
 const resolution = 16 * time.Millisecond
 
-func now() Instant { return Instant(windows.DurationSinceBoot()) }
+func (system) Now() Instant { return Instant(windows.DurationSinceBoot()) }

@@ -59,16 +59,16 @@ func TestTimerIsNeverEarly(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, d := range []time.Duration{-1, 0, 1, time.Microsecond, time.Millisecond, 30 * time.Millisecond} {
 		wg.Add(1)
-		due := now().Add(d)
+		due := System().Now().Add(d)
 		System().AfterFunc(d, func() {
 			defer wg.Done()
-			if early := due.Sub(now()); early > 0 {
+			if early := due.Sub(System().Now()); early > 0 {
 				t.Errorf("a timer of %v fired %v early", d, early)
 			}
 		})
 	}
 	fired := make(chan Instant, 1)
-	timer := &slicedTimer{due: now().Add(30 * time.Millisecond), f: func() { fired <- now() }}
+	timer := &slicedTimer{due: System().Now().Add(30 * time.Millisecond), f: func() { fired <- system{}.Now() }}
 	timer.timer = time.AfterFunc(time.Hour, timer.tick)
 	for range 100 {
 		timer.tick()
@@ -82,11 +82,11 @@ func TestTimerIsNeverEarly(t *testing.T) {
 // A timer longer than a slice takes several, and can be stopped between them.
 func TestTimerBeyondOneSlice(t *testing.T) {
 	fired := make(chan struct{})
-	start := now()
+	start := System().Now()
 	stopFired := System().AfterFunc(slice+50*time.Millisecond, func() { close(fired) })
 	stop := System().AfterFunc(time.Hour, func() { t.Error("a timer of an hour fired") })
 	<-fired
-	if d := now().Sub(start); d < slice+50*time.Millisecond {
+	if d := System().Now().Sub(start); d < slice+50*time.Millisecond {
 		t.Errorf("fired after %v", d)
 	}
 	if !stop() || stop() { // it is in its second slice

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/internal/wanted"
+	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -34,34 +36,6 @@ func (m *Manager) Acquire(ctx context.Context, name string, opts ...AcquireOptio
 // several processes share what they saw by [Options.Sightings].
 func (m *Manager) TryAcquire(ctx context.Context, name string, opts ...AcquireOption) (*Lease, error) {
 	return m.acquire(ctx, want{key: name, try: true}, opts)
-}
-
-// Run holds a name while f runs. It acquires the name as Acquire does, which may block, calls f,
-// waits for f to return, and releases the lease. The context of f is done when ctx is, or when the
-// lease ends. In the second case its cause is a *[LostError], and f has to stop at once. Run
-// returns f's error, joined with the *[LostError] if the lease was lost.
-func (m *Manager) Run(ctx context.Context, name string, f func(context.Context, *Lease) error, opts ...AcquireOption) error {
-	l, err := m.Acquire(ctx, name, opts...)
-	if err != nil {
-		return err
-	}
-	return l.run(ctx, f)
-}
-
-func (l *Lease) run(ctx context.Context, f func(context.Context, *Lease) error) (err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	held := l.Context()
-	unlink := context.AfterFunc(held, func() { cancel(context.Cause(held)) })
-	defer func() { // also when f panics
-		unlink()
-		var lost error
-		if cause := l.Check(); errors.Is(cause, ErrLost) {
-			lost = cause
-		}
-		cancel(nil)
-		err = errors.Join(err, lost, l.Release(ctx))
-	}()
-	return f(ctx, l)
 }
 
 // want is what is asked for.
@@ -89,6 +63,30 @@ func changed(o wanted.Options, opts []AcquireOption) wanted.Options {
 		f(&o)
 	}
 	return o
+}
+
+// recall returns what is known of a name: from this process, or else from one before.
+func (m *Manager) recall(key string) drive.Recollection {
+	past := m.memory.Recall(key)
+	book := m.sightings()
+	if past.Seen.Known || book == nil {
+		return past
+	}
+	now := m.clk.Now()
+	rec := recalled(book, key, now)
+	if !rec.Known || rec.Rec.Session == "" {
+		return drive.Observed(rec, protocol.Seen{})
+	}
+	return drive.Observed(rec, recalled(book, rec.Rec.Session, now))
+}
+
+// sightings returns what keeps this manager's observations for other processes; nil when nothing
+// does. Where the store vouches for ages nothing has to.
+func (m *Manager) sightings() *sightings.Book {
+	if m.opts.Sightings == nil || store.Describe(m.run.Store).Age {
+		return nil
+	}
+	return m.opts.Sightings
 }
 
 // timingFor returns the timing of a hold of that TTL; 0 for the manager's.
@@ -181,8 +179,8 @@ func (m *Manager) pursue(ctx context.Context, d *drive.Driver, w want) (before s
 	defer cancel(nil)
 	var holder *HeldError
 	var failed string
-	h := &d.Hold
-	for env := m.run.EnvIn(s.term()); ; {
+	h, term := &d.Hold, s.term()
+	for env := m.run.EnvIn(term); ; {
 		if w.Patience != nil {
 			h.Patience = w.Patience()
 		}
@@ -206,7 +204,7 @@ func (m *Manager) pursue(ctx context.Context, d *drive.Driver, w want) (before s
 		case act.Kind == protocol.Write && w.trace != nil:
 			before = h.Seen().Rec
 		}
-		env = m.run.Do(ctx, d, s.term(), act)
+		env = m.run.Do(ctx, d, term, act)
 		failed = m.retrying(ctx, h, failed, w.trace)
 	}
 }
@@ -280,6 +278,20 @@ func (m *Manager) settle(d *drive.Driver, s *Session) {
 	})
 }
 
+// remember keeps what an attempt that came to nothing has seen.
+func (m *Manager) remember(h *protocol.Hold) {
+	m.memory.Remember(h)
+	book := m.sightings()
+	if book == nil {
+		return
+	}
+	for _, seen := range []protocol.Seen{h.Seen(), h.SeenSession()} {
+		if seen.Known && seen.Rec.Version != "" && seen.Rec.Owner != m.owner {
+			book.Note(seen.Rec, seen.Since)
+		}
+	}
+}
+
 // refusal is the error of an acquisition that came to nothing.
 func (m *Manager) refusal(ctx context.Context, h *protocol.Hold, holder *HeldError) error {
 	var errs []error
@@ -304,4 +316,50 @@ func (m *Manager) heldBy(h *protocol.Hold, act protocol.Action) *HeldError {
 		Name: h.Key, Holder: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note,
 		ExpiresIn: max(act.Until.Sub(m.clk.Now()), 0),
 	}
+}
+
+// traceAcquire begins to trace an acquisition. It returns nil hooks when nobody traces.
+func (m *Manager) traceAcquire(ctx context.Context, a Acquisition) (context.Context, *AcquireTrace) {
+	if m.opts.Trace == nil || m.opts.Trace.Acquire == nil {
+		return ctx, nil
+	}
+	ctx, tr := m.opts.Trace.Acquire(ctx, a)
+	return ctx, &tr
+}
+
+// info returns what the record of a traced acquisition says; the manager's own when there is no
+// trace. The manager's own map is never changed: every claim shares it.
+func (t *AcquireTrace) info(own map[string]string) map[string]string {
+	if t == nil || t.TraceParent == "" || len(t.TraceParent) > protocol.MaxTraceParent {
+		return own
+	}
+	with := maps.Clone(own)
+	with[store.InfoTraceParent] = t.TraceParent
+	return with
+}
+
+func (t *AcquireTrace) waits(h *HeldError) {
+	if t != nil && t.Waits != nil {
+		t.Waits(h)
+	}
+}
+
+func (t *AcquireTrace) retries(err error) {
+	if t != nil && t.Retries != nil {
+		t.Retries(err)
+	}
+}
+
+// outcome tells how an acquisition ended. It returns the hooks of the term that begins; nil when
+// none does, or when nobody traces.
+func (t *AcquireTrace) outcome(d *drive.Driver, before store.Record, err error) *TermTrace {
+	switch {
+	case t == nil:
+	case err != nil && t.Fails != nil:
+		t.Fails(err)
+	case err == nil && t.Begins != nil:
+		term := t.Begins(Beginning{Token: d.Hold.Term.Token, Before: before})
+		return &term
+	}
+	return nil
 }

@@ -185,21 +185,6 @@ func (l *Lease) markEnded(cause Cause, err error) bool {
 	return true
 }
 
-// emit passes a change of state on. The lease's lock is held.
-func (l *Lease) emit(s State, left time.Duration, err error) {
-	l.events.emit(l.event(s, left, err), l.m.events)
-}
-
-func (l *Lease) event(s State, left time.Duration, err error) Event {
-	if s == StateLost && err == nil {
-		err = l.lost
-	}
-	if s == StateReleased {
-		err = nil
-	}
-	return Event{Name: l.key, Token: l.token, Holder: l.Holder(), State: s, Left: left, Err: err}
-}
-
 // Release ends the hold and frees the name, so that others need not wait until it expires. The work
 // that the lease guards has to have stopped before. Release cancels the context first, then stops
 // renewal, then frees this very term and no other. If the name was lost and taken meanwhile,

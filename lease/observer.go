@@ -64,22 +64,23 @@ func (o *Observer) Status(ctx context.Context, name string) (Status, error) {
 // Of is [Observer.Status] of a name whose record has just been read. If a session keeps the name,
 // Of reads the session's record.
 func (o *Observer) Of(ctx context.Context, rec store.Record) (Status, error) {
-	o.note(rec)
+	o.note(rec, o.clk.Now())
 	if rec.Owner != "" && rec.Session != "" {
 		session, err := store.Load(ctx, o.st, rec.Session)
 		if err != nil {
 			return Status{}, fmt.Errorf("look at the session that keeps %s: %w", rec.Key, err)
 		}
-		o.note(session)
+		o.note(session, o.clk.Now())
 	}
-	return o.statusOf(rec), nil
+	return o.statusOf(rec, o.clk.Now()), nil
 }
 
 // Saw is [Observer.Of] without I/O. Of a session that keeps the name, Saw knows what the observer
 // has seen before. A session of which nothing is known counts as alive.
 func (o *Observer) Saw(rec store.Record) Status {
-	o.note(rec)
-	return o.statusOf(rec)
+	now := o.clk.Now()
+	o.note(rec, now)
+	return o.statusOf(rec, now)
 }
 
 // Known returns how a name stands now, by what the observer read of it before. Known does no I/O,
@@ -92,12 +93,11 @@ func (o *Observer) Known(name string) Status {
 	if !seen.Known {
 		return Status{Name: name}
 	}
-	return o.statusOf(seen.Rec)
+	return o.statusOf(seen.Rec, o.clk.Now())
 }
 
 // note takes down a record that has just been read.
-func (o *Observer) note(rec store.Record) {
-	now := o.clk.Now()
+func (o *Observer) note(rec store.Record, now clock.Instant) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	seen, known := o.seen[rec.Key]
@@ -117,8 +117,7 @@ func (o *Observer) note(rec store.Record) {
 }
 
 // statusOf says how rec, which was noted, stands now.
-func (o *Observer) statusOf(rec store.Record) Status {
-	now := o.clk.Now()
+func (o *Observer) statusOf(rec store.Record, now clock.Instant) Status {
 	o.mu.Lock()
 	seen, session := o.seen[rec.Key], protocol.Seen{}
 	if rec.Session != "" {
@@ -171,4 +170,11 @@ func (s Status) SilentFor() time.Duration {
 		return 0
 	}
 	return s.Silent
+}
+
+// recalled returns a sighting. Its record has no version: it is read before anything is done about
+// it.
+func recalled(book *sightings.Book, key string, now clock.Instant) protocol.Seen {
+	rec, since, known := book.Recall(key, now)
+	return protocol.Seen{Rec: rec, Since: since, Known: known}
 }

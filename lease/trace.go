@@ -2,12 +2,9 @@ package lease
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/drive"
-	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -78,58 +75,6 @@ type Renewal struct {
 	// The validity that was left at the outcome, before the renewal counted; 0 at least.
 	Left time.Duration
 	Err  error // nil for a renewal that counted
-}
-
-// traceAcquire begins to trace an acquisition. It returns nil hooks when nobody traces.
-func (m *Manager) traceAcquire(ctx context.Context, a Acquisition) (context.Context, *AcquireTrace) {
-	if m.opts.Trace == nil || m.opts.Trace.Acquire == nil {
-		return ctx, nil
-	}
-	ctx, tr := m.opts.Trace.Acquire(ctx, a)
-	return ctx, &tr
-}
-
-// info returns what the record of a traced acquisition says; the manager's own when there is no
-// trace. The manager's own map is never changed: every claim shares it.
-func (t *AcquireTrace) info(own map[string]string) map[string]string {
-	if t == nil || t.TraceParent == "" || len(t.TraceParent) > protocol.MaxTraceParent {
-		return own
-	}
-	with := maps.Clone(own)
-	with[store.InfoTraceParent] = t.TraceParent
-	return with
-}
-
-func (t *AcquireTrace) waits(h *HeldError) {
-	if t != nil && t.Waits != nil {
-		t.Waits(h)
-	}
-}
-
-func (t *AcquireTrace) retries(err error) {
-	if t != nil && t.Retries != nil {
-		t.Retries(err)
-	}
-}
-
-// outcome tells how an acquisition ended. It returns the hooks of the term that begins; nil when
-// none does, or when nobody traces.
-func (t *AcquireTrace) outcome(d *drive.Driver, before store.Record, err error) *TermTrace {
-	switch {
-	case t == nil:
-	case err != nil && t.Fails != nil:
-		t.Fails(err)
-	case err == nil && t.Begins != nil:
-		term := t.Begins(Beginning{Token: d.Hold.Term.Token, Before: before})
-		return &term
-	}
-	return nil
-}
-
-func (t *TermTrace) event(e Event) {
-	if t != nil && t.Event != nil {
-		t.Event(e)
-	}
 }
 
 func (t *TermTrace) renewed(r Renewal) {

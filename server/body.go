@@ -95,3 +95,26 @@ func within(field string, s *api.Seconds, otherwise, least, most time.Duration) 
 	}
 	return d, nil
 }
+
+// read reads the JSON body of a request into v, which stays as it is when there is no body.
+func (c *call) read(v any) error {
+	defer c.patience.extend(0) // what the client takes is not the store's
+	d := json.NewDecoder(c.r.Body)
+	d.DisallowUnknownFields()
+	err := d.Decode(&v) // null makes it nil
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err == nil && v == nil {
+		return api.NewProblem(api.CodeInvalid, "body: null: want one JSON object")
+	}
+	if err == nil {
+		if _, err = d.Token(); errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil || errors.As(err, new(*json.SyntaxError)) {
+			return api.NewProblem(api.CodeInvalid, "body: want one JSON object and nothing behind it")
+		}
+	}
+	return c.unread(err, v)
+}

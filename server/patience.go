@@ -22,15 +22,18 @@ func (e *lateError) Error() string {
 func (e *lateError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // patience is for how long a call waits for the store. It may be extended while the call waits for
-// something else, or hears from the store.
+// something else, or hears from the store: that moves the end, and leaves the timer as it is, since
+// most calls are over long before.
 type patience struct {
 	ctx    context.Context //nolint:containedctx // that of the call: done when it is to give up
 	cancel context.CancelCauseFunc
 	clk    clock.Clock
 	limit  time.Duration
 
-	mu   sync.Mutex
-	stop func() bool
+	mu    sync.Mutex
+	until clock.Instant // when the call gives up; NoDeadline when it was lifted
+	due   clock.Instant // of the timer, until then or before; NoDeadline without one
+	stop  func() bool   // of the timer
 }
 
 // patienceKey is of the patience in a context.
@@ -39,7 +42,7 @@ type patienceKey struct{}
 // newPatience returns one that ends with ctx, or when the store has not answered within the
 // server's limit.
 func (s *Server) newPatience(ctx context.Context) *patience {
-	p := &patience{clk: s.clk, limit: s.opts.StoreTimeout, stop: func() bool { return true }}
+	p := &patience{clk: s.clk, limit: s.opts.StoreTimeout, due: clock.NoDeadline}
 	ctx, p.cancel = context.WithCancelCause(ctx)
 	p.ctx = context.WithValue(ctx, patienceKey{}, p)
 	p.extend(0)
@@ -50,15 +53,48 @@ func (s *Server) newPatience(ctx context.Context) *patience {
 func (p *patience) extend(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stop()
-	p.stop = p.clk.AfterFunc(p.limit+d, func() { p.cancel(&lateError{p.limit}) })
+	now := p.clk.Now()
+	if p.until = now.Add(p.limit + d); p.until < p.due {
+		p.disarm()
+		p.arm(now)
+	}
+}
+
+// arm starts a timer for the end. p.mu is held.
+func (p *patience) arm(now clock.Instant) {
+	due := p.until
+	p.due, p.stop = due, clock.AtFrom(p.clk, now, due, func() { p.ring(due) })
+}
+
+// disarm stops the timer, if there is one. p.mu is held.
+func (p *patience) disarm() {
+	if p.due != clock.NoDeadline {
+		p.due = clock.NoDeadline
+		p.stop()
+	}
+}
+
+// ring is called by the timer that was due then.
+func (p *patience) ring(due clock.Instant) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if due != p.due { // it was stopped too late
+		return
+	}
+	p.due = clock.NoDeadline
+	if now := p.clk.Now(); now < p.until {
+		p.arm(now)
+		return
+	}
+	p.cancel(&lateError{p.limit})
 }
 
 // lift has it wait for as long as its context lasts: what it waits for has a bound of its own.
 func (p *patience) lift() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stop()
+	p.until = clock.NoDeadline
+	p.disarm()
 }
 
 func (p *patience) end() {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"net/http"
 	"sync"
 	"time"
 
@@ -52,12 +51,4 @@ func (s *Server) enter(c *call, wait time.Duration) (leave func(), err error) {
 		return func() {}, nil
 	}
 	return s.waiting.enter(s.payer(c.caller, c.r))
-}
-
-// payer is whom a request is counted for: who is known is the same from everywhere.
-func (s *Server) payer(caller Caller, r *http.Request) string {
-	if name := caller.Name(); name != "" {
-		return "caller " + name
-	}
-	return "address " + s.remote(r)
 }

@@ -2,9 +2,7 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,7 +12,6 @@ import (
 	"github.com/leasehold/leasehold/compat/rdlm"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
-	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/lessor"
 	"github.com/leasehold/leasehold/server/web"
 )
@@ -211,48 +208,9 @@ func (s *Server) told(e Event, r *http.Request, begun time.Time) {
 	}
 }
 
-// admit finds out who calls, and whether it may do that. Handlers of what isn't named by the path
-// ask [call.may] themselves; who uses a session has to be allowed to take something.
-func (s *Server) admit(rt route, c *call) error {
-	caller, err := s.opts.Authenticate(c.r)
-	if err != nil { // it is nobody's request, so it is its address's
-		if late := s.rates.take(s.payer(Anybody, c.r)); late != nil {
-			return late
-		}
-	}
-	switch {
-	case errors.Is(err, ErrAuthUnavailable):
-		return api.NewProblem(api.CodeAuthUnavailable, "%v", err)
-	case err != nil:
-		return api.NewProblem(api.CodeUnauthenticated, "%v", err)
-	}
-	c.caller, c.event.Caller = caller, caller.Name()
-	if err := s.rates.take(s.payer(caller, c.r)); err != nil {
-		return err
-	}
-	if name := c.r.PathValue("name"); name != "" {
-		if keyspace.Reserved(name) {
-			return reserved(name)
-		}
-		return c.may(rt.action, name)
-	}
-	return nil
-}
-
 // reserved is the problem of a name that is none.
 func reserved(name string) error {
 	return api.Invalid("name", name, "a name that does not begin with a dot: those are Leasehold's own")
-}
-
-func (c *call) may(action Action, name string) error {
-	if c.caller.May(action, name) {
-		return nil
-	}
-	who := c.caller.Name()
-	if who == "" {
-		who = "an unknown caller"
-	}
-	return api.NewProblem(api.CodeForbidden, "%s may not %s %s", who, action, name)
 }
 
 func (s *Server) problem(err error) *api.Problem {
@@ -294,29 +252,6 @@ func (s *Server) failure(r *http.Request, err error) *api.Problem {
 		return s.problem(lessor.ErrClosed)
 	}
 	return api.NewProblem(api.CodeGone, "the client closed its connection, or its side of it, before there was an answer")
-}
-
-// read reads the JSON body of a request into v, which stays as it is when there is no body.
-func (c *call) read(v any) error {
-	defer c.patience.extend(0) // what the client takes is not the store's
-	d := json.NewDecoder(c.r.Body)
-	d.DisallowUnknownFields()
-	err := d.Decode(&v) // null makes it nil
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	if err == nil && v == nil {
-		return api.NewProblem(api.CodeInvalid, "body: null: want one JSON object")
-	}
-	if err == nil {
-		if _, err = d.Token(); errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil || errors.As(err, new(*json.SyntaxError)) {
-			return api.NewProblem(api.CodeInvalid, "body: want one JSON object and nothing behind it")
-		}
-	}
-	return c.unread(err, v)
 }
 
 // term returns the term that a request names.

@@ -56,29 +56,6 @@ const (
 	Records Action = "records"
 )
 
-// Caller is the sender of a request.
-type Caller interface {
-	// Name is the caller's name, for the audit log and as the default holder; "" for an unknown
-	// caller.
-	Name() string
-	// May reports whether the caller may do that action to the name. If the name ends in "*", it is
-	// about all names with that beginning. For "" it reports whether there is any name that the
-	// caller may do that to.
-	May(action Action, name string) bool
-}
-
-// Anybody is a caller without a name that may do everything.
-var Anybody Caller = anybody{}
-
-type anybody struct{}
-
-func (anybody) Name() string            { return "" }
-func (anybody) May(Action, string) bool { return true }
-
-// ErrAuthUnavailable is the error of [Options.Authenticate] when it can't identify the caller now.
-// It does not say that the caller is wrong.
-var ErrAuthUnavailable = errors.New("it can't be found out now who calls")
-
 // Event is a request that was answered.
 type Event struct {
 	Time    time.Time

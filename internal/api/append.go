@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"math"
 	"strconv"
 	"time"
 )
@@ -62,6 +63,12 @@ func appendSeconds(b []byte, name string, s *Seconds) []byte {
 		return b
 	}
 	return s.Append(append(b, name...))
+}
+
+// Append appends s to b as MarshalJSON writes it.
+func (s Seconds) Append(b []byte) []byte {
+	ms := math.Ceil(float64(s) / float64(time.Millisecond))
+	return strconv.AppendFloat(b, ms/1000, 'f', -1, 64)
 }
 
 func appendText(b []byte, s string) []byte {

@@ -19,12 +19,6 @@ type Seconds time.Duration
 // MarshalJSON writes a number of seconds, to the millisecond, rounded up.
 func (s Seconds) MarshalJSON() ([]byte, error) { return s.Append(nil), nil }
 
-// Append appends s to b as MarshalJSON writes it.
-func (s Seconds) Append(b []byte) []byte {
-	ms := math.Ceil(float64(s) / float64(time.Millisecond))
-	return strconv.AppendFloat(b, ms/1000, 'f', -1, 64)
-}
-
 // UnmarshalJSON reads a number of seconds, or a string with units. The error is of the kind to
 // which package json adds the field.
 func (s *Seconds) UnmarshalJSON(text []byte) error {

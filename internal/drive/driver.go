@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 )
@@ -43,6 +44,14 @@ func Open(key string, c protocol.Claim, t protocol.Timing) Driver {
 // Resume returns the driver of a term that a session keeps, so that it can be let go.
 func Resume(term store.Record, c protocol.Claim, t protocol.Timing) Driver {
 	return Driver{Hold: protocol.Resume(term, c, t)}
+}
+
+// Named returns the driver of a term that a holder elsewhere has, of which a server knows the owner
+// and the token; see [protocol.Named]. ttl is 0 for that which the term has. A request of it that
+// has no answer by attempt is sent once more, and given up after three times that.
+func Named(key, owner string, token fence.Token, ttl, attempt time.Duration, past Recollection) Driver {
+	t := protocol.Timing{TTL: ttl, Margin: protocol.DefaultMargin, Drift: protocol.DefaultDrift, Attempt: attempt}
+	return Driver{Hold: protocol.Named(key, owner, token, t, past.Seen, past.latest)}
 }
 
 // Next returns what to do now; nothing is to be done while a request is under way. wanted says

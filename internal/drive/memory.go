@@ -2,6 +2,7 @@ package drive
 
 import (
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/leasehold/leasehold/clock"
@@ -33,6 +34,28 @@ const maxOrphans = 16
 func After(h *protocol.Hold) Recollection {
 	mine := h.Orphans()
 	return Recollection{Seen: h.Seen(), session: h.SeenSession(), mine: mine[max(0, len(mine)-maxOrphans):]}
+}
+
+// Look takes over what h has seen.
+func (r *Recollection) Look(h *protocol.Hold) {
+	r.Seen, r.session = h.Seen(), h.SeenSession()
+	r.latest = r.latest.Note(r.Seen.Rec)
+}
+
+// Granted takes note of a term that began here: what was known of later versions is of a store that
+// has forgotten them.
+func (r *Recollection) Granted(rec store.Record) { r.latest = protocol.LatestOf(rec) }
+
+// Orphan remembers the nonces under which h may yet be found in the record. Those that h has begun
+// with are known: they must not take the place of what another hold has left behind since.
+func (r *Recollection) Orphan(h *protocol.Hold) {
+	mine := slices.Clone(r.mine)
+	for _, nonce := range h.Orphans() {
+		if !slices.Contains(mine, nonce) {
+			mine = append(mine, nonce)
+		}
+	}
+	r.mine = mine[max(0, len(mine)-maxOrphans):]
 }
 
 // AppendState appends all that decides of what it is remembered for; see

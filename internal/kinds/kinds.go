@@ -40,7 +40,7 @@ func Beside(rec store.Record, wanted store.Kind) string {
 	case rec.Kind == store.KindElection && wanted != rec.Kind:
 		prefix = Elections
 	}
-	if prefix == "" || driver.CheckKey(prefix+rec.Key) != nil { // too long a name for one
+	if prefix == "" || len(prefix)+len(rec.Key) > store.MaxKey { // too long a name for one
 		return ""
 	}
 	return prefix + rec.Key

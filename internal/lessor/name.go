@@ -63,14 +63,6 @@ func newName(r *Registry, key string) *name {
 	return &name{r: r, key: key, queue: list.New(), byID: map[string]*waiter{}, wake: make(chan struct{}, 1)}
 }
 
-// poke has the goroutine look at what is asked.
-func (n *name) poke() {
-	select {
-	case n.wake <- struct{}{}:
-	default:
-	}
-}
-
 // run does what is asked until nothing is.
 func (n *name) run() {
 	for n.r.ctx.Err() == nil {
@@ -98,9 +90,6 @@ func (n *name) take() (todo []func(), idle bool) {
 	return todo, idle
 }
 
-// idle reports whether nothing is asked. n.mu is held.
-func (n *name) idle() bool { return len(n.todo) == 0 && n.queue.Len() == 0 && n.d == nil }
-
 // turn does what has been asked of a name that was idle in the goroutine of whoever asks, who waits
 // for it anyhow. If more has been asked meanwhile, the name's own goroutine does that.
 func (n *name) turn() {
@@ -110,15 +99,6 @@ func (n *name) turn() {
 		do()
 	}
 	n.rest()
-}
-
-// rest leaves what is asked to the name's own goroutine, if anything is.
-func (n *name) rest() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.running = !n.idle(); n.running {
-		n.r.wg.Go(n.run)
-	}
 }
 
 // stop answers everybody when the registry closes.
@@ -145,31 +125,6 @@ func (n *name) serve() {
 	}
 	n.do(act)
 	n.over()
-}
-
-// next returns what is to be done for the first of the queue.
-func (n *name) next() protocol.Action {
-	n.refuse()
-	w := n.first()
-	env := n.env()
-	if n.d != nil && n.claimant != w && n.d.Hold.Phase == protocol.Waiting {
-		n.withdraw()
-	}
-	if n.d == nil && w != nil {
-		d := drive.Want(n.key, w.claim(), w.timing(), w.req.Wait == 0, n.past)
-		d.Hold.Gone = n.gone
-		if n.r.suppose {
-			d.Hold.SupposeNew()
-		}
-		if env.Now < n.noted.Add(calm) {
-			d.Hold.Fresh()
-		}
-		n.d, n.claimant = &d, w
-	}
-	if n.d == nil {
-		return protocol.Action{}
-	}
-	return n.d.Next(env, true)
 }
 
 // withdraw lets a hold go that nobody wants any more.
@@ -201,12 +156,6 @@ func (n *name) do(act protocol.Action) {
 		rec, err := n.r.run.Request(n.r.ctx, act, nil)
 		n.hear(act, rec, err)
 	}
-}
-
-// hear tells the hold what came of a request.
-func (n *name) hear(act protocol.Action, rec store.Record, err error) {
-	n.d.Tell(n.env(), act, rec, err)
-	n.look()
 }
 
 // calm is how long a version has to last before the store is asked to tell of the next one, and for
@@ -264,37 +213,6 @@ func (n *name) unwatch() {
 	}
 }
 
-// over takes note of a hold that has come to something, and reports whether it has.
-func (n *name) over() bool {
-	if n.d == nil {
-		return true
-	}
-	switch h := &n.d.Hold; h.Phase {
-	case protocol.Held:
-		n.look()
-		n.past.Granted(h.Term)
-		if n.settle(n.claimant, answer{grant: Grant{Record: h.Term, ValidUntil: n.validity(h)}}) {
-			n.forget()
-			return true
-		}
-		n.withdraw()
-		return n.d == nil
-	case protocol.Ended:
-		n.look()
-		n.past.Orphan(h)
-		// The holder elsewhere has gone: nobody else lets go of what its session would keep.
-		if n.d.Settle(n.env(), true) {
-			return false
-		}
-		if h.Err != nil && !n.withdrawn && !n.vacated(h.Err) {
-			n.settle(n.claimant, answer{err: h.Err})
-		}
-		n.forget()
-		return true
-	}
-	return false
-}
-
 // vacated reports whether err says that the name is in use as another kind, of which all members'
 // sessions are over: then the next hold takes it.
 func (n *name) vacated(err error) bool {
@@ -312,23 +230,6 @@ func (n *name) vacated(err error) bool {
 	return true
 }
 
-func (n *name) validity(h *protocol.Hold) clock.Instant {
-	if h.Claim.Session != "" {
-		return clock.NoDeadline
-	}
-	return h.Deadline
-}
-
-// look takes over what the hold has seen.
-func (n *name) look() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.past.Look(&n.d.Hold)
-	n.trouble = n.d.Hold.Err
-}
-
-func (n *name) forget() { n.d, n.claimant, n.withdrawn = nil, nil, false }
-
 // missed is the error of a request that has to go without the name.
 func (n *name) missed() error {
 	n.mu.Lock()
@@ -345,13 +246,6 @@ func (n *name) heldBy() error {
 		Name: n.key, Holder: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note,
 		ExpiresIn: max(n.past.Seen.Dead().Sub(n.r.clk.Now()), 0),
 	}
-}
-
-// env is what the hold is told of the world. Whether a session is valid is for its holder to know.
-func (n *name) env() protocol.Env {
-	env := n.r.run.Env()
-	env.Session = clock.NoDeadline
-	return env
 }
 
 var errNoAnswer = errors.New("the store has not answered in time")

@@ -158,38 +158,6 @@ func (n *name) settle(w *waiter, a answer) bool {
 	return n.drop(w, a)
 }
 
-// first returns the request that is to be served next, or nil.
-func (n *name) first() *waiter {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.front()
-}
-
-func (n *name) front() *waiter {
-	if e := n.queue.Front(); e != nil {
-		return e.Value.(*waiter)
-	}
-	return nil
-}
-
-// refuse answers those who don't wait, but for the first of the queue, when somebody holds the
-// name.
-func (n *name) refuse() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.tries == 0 || n.past.Seen.Rec.Owner == "" {
-		return
-	}
-	held := n.heldBy()
-	for e := n.queue.Front(); e != nil && n.tries > 0; {
-		w := e.Value.(*waiter)
-		e = e.Next()
-		if w.req.Wait == 0 && w != n.front() {
-			n.drop(w, answer{err: held})
-		}
-	}
-}
-
 func (n *name) remove(id string) (removed int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -213,4 +181,12 @@ func (n *name) waiting() []Waiter {
 		all = append(all, Waiter{Owner: w.req.Owner, ID: w.req.ID, Info: w.req.Info, Since: w.since, Until: w.limit})
 	}
 	return all
+}
+
+// poke has the goroutine look at what is asked.
+func (n *name) poke() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
 }

@@ -2,9 +2,9 @@ package protocol
 
 import (
 	"errors"
+	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/store"
 )
@@ -41,78 +41,6 @@ func (a *Attempt) claimNonce() string {
 		return a.Rec.Nonce
 	}
 	return ""
-}
-
-func (h *Hold) begin(op Op, rec store.Record) { h.att = Attempt{Op: op, Rec: rec} }
-
-// beginClaim starts the write that takes the record as it was last seen.
-func (h *Hold) beginClaim(env Env, s Standing) {
-	prev := h.rec.Rec
-	// Also what is offered is taken under a new token: an offer may come back with a store that was
-	// restored. Tokens rise over all kinds: what was granted of the name as another kind may stand
-	// in the record beside it.
-	last := prev.Token
-	if h.beside != nil {
-		last = max(last, h.beside.Token)
-	}
-	token, err := NextToken(last, env.Wall)
-	if err != nil {
-		h.end(err)
-		return
-	}
-	h.begin(OpClaim, Claimed(prev, h.Claim, token, s.why(), env.Wall, env.Nonce()))
-}
-
-// why says how the term ended of a record with that standing.
-func (s Standing) why() string {
-	switch s {
-	case Mine:
-		return WhyGivenUp
-	case SessionGone:
-		return WhySession
-	}
-	return WhyExpired
-}
-
-func (h *Hold) beginRenew(env Env) {
-	rec := h.Term
-	rec.Nonce = env.Nonce()
-	h.begin(OpRenew, rec)
-}
-
-func (h *Hold) beginLeave(env Env) {
-	var rec store.Record
-	var err error
-	if h.Allow != nil {
-		if err = h.Allow(h.Term); err != nil {
-			h.end(err)
-			return
-		}
-	}
-	switch {
-	case h.leave.Heir != nil:
-		var token fence.Token
-		token, err = NextToken(h.Term.Token, env.Wall)
-		rec = Claimed(h.Term, *h.leave.Heir, token, h.leave.Why, env.Wall, env.Nonce())
-	case h.leave.To != "":
-		rec, err = HandedOver(h.Term, h.leave.To, h.Timing.TTL, env.Wall, env.Nonce())
-	default:
-		rec = Freed(h.Term, h.leave.Why, env.Wall, env.Nonce())
-	}
-	if err != nil {
-		h.end(err)
-		return
-	}
-	h.begin(OpLeave, rec)
-}
-
-// withdraw starts the write that settles a claim which is given up while its outcome is unknown: it
-// frees the record as it was to be taken. Then the claim can't land any more; or it has, and the
-// conflict says so. To read the record would not settle it: the claim may land after that, and
-// nobody would know of a lease that a session goes on keeping.
-func (h *Hold) withdraw(env Env) {
-	h.Phase, h.leave.To, h.pending = Leaving, "", h.att.Rec.Nonce
-	h.begin(OpLeave, Freed(h.rec.Rec, h.leave.Why, env.Wall, env.Nonce()))
 }
 
 // Wrote tells the outcome of the write that Next asked for.
@@ -184,6 +112,18 @@ func (h *Hold) readSession(env Env, rec store.Record) {
 	h.session, h.sessionRead = h.session.Note(rec, env.Now), true
 }
 
+// readBeside takes note of the record beside the name's own. A store that has no room for its key
+// has none.
+func (h *Hold) readBeside(env Env, key string, rec store.Record, err error) {
+	if err != nil && !errors.Is(err, store.ErrInvalid) {
+		h.failed(env, err)
+		return
+	}
+	h.worked()
+	rec.Key = key
+	h.beside = &rec
+}
+
 // Woke tells that a pause or a wait that Next asked for is over and nothing was heard. What a
 // session keeps can only have changed without notice by the session's end.
 func (h *Hold) Woke() {
@@ -234,22 +174,6 @@ func (h *Hold) superseded(env Env, cur store.Record) {
 	}
 }
 
-// overtaken: the record is another version than the one that was to be let go; ours says whether it
-// is this term all the same.
-func (h *Hold) overtaken(env Env, cur store.Record, ours bool) {
-	switch {
-	case h.leave.To != "" && handedOn(cur, h.Term.Token):
-		h.end(nil) // it was handed over, and the successor has been quick
-	case ours:
-		h.pending, h.Term = "", cur
-		h.beginLeave(env)
-	case h.leave.To != "" || h.named:
-		h.end(&store.ConflictError{Current: cur})
-	default:
-		h.end(nil)
-	}
-}
-
 // wrote reports whether cur is still this term: a renewal that landed after all, or a mark that was
 // put on a version of one's own. A mark names the version it was put on by its nonce. A version of
 // one's own that came back with a restored store is this term, too: it may be let go, but not
@@ -263,22 +187,6 @@ func (h *Hold) wrote(cur store.Record, att Attempt) bool {
 		return false // a record that is gone, or that nobody of ours wrote
 	}
 	return base == baseNonce(h.Term.Nonce) || base == h.pending || (att.Tied && base == att.Rec.Nonce)
-}
-
-// marked: an operator put a mark on this term's record.
-func (h *Hold) marked(env Env, cur store.Record) {
-	h.Term = cur
-	switch {
-	case h.Phase != Held:
-	case cur.Intervention == store.InterventionBroken:
-		h.lose(CauseBroken)
-	default:
-		if cur.Intervention == store.InterventionNotice {
-			h.Notice = append([]byte{}, cur.Data...) // an empty one says something, too
-			h.Term.Intervention, h.Term.Note, h.Term.Data = "", "", nil
-		}
-		h.beginRenew(env)
-	}
 }
 
 // landed: rec is the record as the attempt wrote it.
@@ -327,5 +235,52 @@ func (h *Hold) claimed(env Env, rec store.Record, sent clock.Instant) {
 func (h *Hold) extend(env Env, sent clock.Instant) {
 	h.Deadline = sent.Add(h.Timing.Validity())
 	// Between 80 % and 100 % of the interval, so that what started together doesn't stay together.
-	h.renewAt = sent.Add(h.Timing.Renew - h.Timing.Renew/5).Add(timesJitter(h.Timing.Renew/5, env.Jitter))
+	spread := h.Timing.Renew / 5
+	h.renewAt = sent.Add(h.Timing.Renew - spread + time.Duration(float64(spread)*env.Jitter))
+}
+
+// Expire makes a hold whose validity has ended Lost, and reports whether it did.
+func (h *Hold) Expire(env Env) bool {
+	if h.Phase != Held || env.Now < h.Deadline {
+		return false
+	}
+	cause := CauseExpired
+	if h.Failing {
+		cause = CauseOutage
+	}
+	h.lose(cause)
+	return true
+}
+
+func (h *Hold) worked() { h.failures, h.Failing, h.Err = 0, false, nil }
+
+// failed counts a request that came to nothing, and puts off the next one.
+func (h *Hold) failed(env Env, err error) {
+	h.Err = err
+	h.Failing = h.Phase == Held
+	pause := h.Timing.retry(h.failures)
+	h.retryAt = env.Now.Add(pause/2 + time.Duration(env.Jitter*float64(pause)))
+	h.failures++
+	switch {
+	case h.Phase == Waiting && (fatal(err) || h.Try && !h.att.Doubt):
+		h.end(err)
+	case h.Phase == Leaving && fatal(err):
+		h.abandon(err)
+	}
+}
+
+// fatal tells the errors that trying again doesn't mend.
+func fatal(err error) bool {
+	return errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrClosed)
+}
+
+func (h *Hold) lose(c Cause) { h.Phase, h.Cause = Lost, c }
+
+func (h *Hold) end(err error) { h.Phase, h.Err = Ended, err }
+
+// LoseSession makes a hold that a session kept Lost.
+func (h *Hold) LoseSession() {
+	if h.Phase == Held {
+		h.lose(CauseSession)
+	}
 }

@@ -1,13 +1,11 @@
 package protocol
 
 import (
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Phase is where a hold stands; see the package's doc for the diagram.
@@ -101,17 +99,6 @@ type Hold struct {
 	leave            Exit
 }
 
-// Exit is how a hold is to be left.
-type Exit struct {
-	Why string        // for the record's history
-	To  string        // the successor, or "" to free the name
-	By  clock.Instant // when to give up
-
-	// Heir, if it isn't nil, has the name next: its term begins with the write that ends this one,
-	// under a token of its own.
-	Heir *Claim
-}
-
 // New returns a hold that wants key. seen is what this process last saw of the record, if anything,
 // and mine the nonces of its own writes in terms of this key that it has given up.
 func New(key string, c Claim, t Timing, try bool, seen Seen, mine []string) Hold {
@@ -170,100 +157,6 @@ func (h *Hold) Orphans() []string {
 	return all
 }
 
-// Verdict says how the record stands to this hold at now, by what was last seen.
-func (h *Hold) Verdict(now clock.Instant) Verdict {
-	return Judge(h.rec, h.session, h.Claim.Owner, h.mine, now)
-}
-
-// Stop tells the hold to leave. A hold that is held has to have stopped its work before.
-func (h *Hold) Stop(env Env, e Exit) {
-	phase := h.Phase
-	h.leave, h.Failing, h.failures, h.retryAt = e, false, 0, env.Now
-	switch {
-	case phase == Leaving || phase == Ended:
-		return
-	case phase == Waiting && h.att.Op == OpClaim && h.att.Doubt && h.rec.Rec.Version == h.att.Rec.Version:
-		h.withdraw(env)
-	case phase == Waiting:
-		h.Phase = Ended
-	case h.gone && e.To != "":
-		h.end(&store.ConflictError{Current: h.rec.Rec})
-	case h.gone:
-		h.end(nil)
-	default:
-		if h.att.Op == OpRenew && h.att.Doubt {
-			h.pending = h.att.Rec.Nonce
-		}
-		h.Phase, h.Err = Leaving, nil
-		if h.named && h.rec.Known && h.same(h.rec.Rec, OpLeave) {
-			h.Term = h.rec.Rec
-		}
-		if h.Term.Version == "" {
-			h.att = Attempt{Op: OpLeave, Ask: true}
-			return
-		}
-		h.beginLeave(env)
-	}
-}
-
-// Unsettled reports whether the hold has ended, or is to end, without it being known that the
-// record is not its own.
-func (h *Hold) Unsettled() bool { return h.att.Op == OpLeave }
-
-// Insist makes by the time to give up letting go, also when that time was over before.
-func (h *Hold) Insist(by clock.Instant) {
-	if h.Unsettled() {
-		h.Phase, h.leave.By = Leaving, by
-	}
-}
-
-// Expire makes a hold whose validity has ended Lost, and reports whether it did.
-func (h *Hold) Expire(env Env) bool {
-	if h.Phase != Held || env.Now < h.Deadline {
-		return false
-	}
-	cause := CauseExpired
-	if h.Failing {
-		cause = CauseOutage
-	}
-	h.lose(cause)
-	return true
-}
-
-// LoseSession makes a hold that a session kept Lost.
-func (h *Hold) LoseSession() {
-	if h.Phase == Held {
-		h.lose(CauseSession)
-	}
-}
-
-func (h *Hold) lose(c Cause) { h.Phase, h.Cause = Lost, c }
-
-func (h *Hold) end(err error) { h.Phase, h.Err = Ended, err }
-
-// failed counts a request that came to nothing, and puts off the next one.
-func (h *Hold) failed(env Env, err error) {
-	h.Err = err
-	h.Failing = h.Phase == Held
-	pause := h.Timing.retry(h.failures)
-	h.retryAt = env.Now.Add(pause/2 + time.Duration(env.Jitter*float64(pause)))
-	h.failures++
-	switch {
-	case h.Phase == Waiting && (fatal(err) || h.Try && !h.att.Doubt):
-		h.end(err)
-	case h.Phase == Leaving && fatal(err):
-		h.abandon(err)
-	}
-}
-
-// abandon ends a hold that could not be let go, as far as one knows.
-func (h *Hold) abandon(err error) {
-	if h.att.Doubt && !errors.Is(err, store.ErrUnknownOutcome) {
-		err = driver.Unknown(h.Key, err)
-	}
-	h.end(err)
-}
-
 // appended returns nonces with one more, leaving the backing array of other copies of the hold
 // alone.
 func appended(nonces []string, nonce string) []string {
@@ -272,15 +165,6 @@ func appended(nonces []string, nonce string) []string {
 	}
 	return append(slices.Clip(nonces), nonce)
 }
-
-func (h *Hold) worked() { h.failures, h.Failing, h.Err = 0, false, nil }
-
-// fatal tells the errors that trying again doesn't mend.
-func fatal(err error) bool {
-	return errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrCorrupt) || errors.Is(err, store.ErrClosed)
-}
-
-var errGaveUp = errors.New("the time allowed for letting go is over")
 
 // Doing returns what the attempt under way is to bring about.
 func (h *Hold) Doing() Op { return h.att.Op }

@@ -7,6 +7,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // A term that is renewed in its holder's stead may be renewed by several servers in turn, who don't
@@ -22,6 +23,22 @@ func renewals(nonce string) (n int, counted bool) {
 	_, text, found := strings.Cut(baseNonce(nonce), countSep)
 	n, err := strconv.Atoi(text)
 	return max(n, 0), found && err == nil
+}
+
+// A mark keeps the nonce of the version that it was put on, so that the holder, and no clone of it,
+// knows it for its own.
+const markSep = "+"
+
+func baseNonce(nonce string) string {
+	base, _, _ := strings.Cut(nonce, markSep)
+	return base
+}
+
+func markNonce(prev, nonce string) string {
+	if driver.Foreign(prev) {
+		prev = "" // of a version that no holder of ours will look for
+	}
+	return baseNonce(prev) + markSep + nonce
 }
 
 // Latest is the newest version of a name's record that is known here, by its token and how often

@@ -1,12 +1,12 @@
 package protocol
 
 import (
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Kind is what an action asks for.
@@ -100,6 +100,63 @@ func (h *Hold) nextWaiting(env Env) Action {
 	return h.ask(env)
 }
 
+// Verdict says how the record stands to this hold at now, by what was last seen.
+func (h *Hold) Verdict(now clock.Instant) Verdict {
+	return Judge(h.rec, h.session, h.Claim.Owner, h.mine, now)
+}
+
+// Standing is what a record says to one who wants the name.
+type Standing uint8
+
+// The standings.
+const (
+	Free           Standing = iota // nobody holds it
+	Mine                           // a term of this process's own that it has given up
+	Offered                        // handed over to this process
+	Dead                           // abandoned: unchanged for its TTL
+	SessionUnknown                 // kept by a session that has not been read yet
+	SessionGone                    // kept by a session that is closed
+	// Kept by a session that is abandoned, and has to be closed first.
+	SessionDead
+	Taken // held by somebody
+)
+
+// Verdict is a standing, and for Taken until when at the latest it stands unless a record changes.
+type Verdict struct {
+	Standing Standing
+	Until    clock.Instant
+}
+
+// Judge says how rec stands to owner me at now. session is the observation of the record under
+// rec.Session, and mine are the nonces of the versions that this process wrote in terms that it has
+// given up.
+func Judge(rec, session Seen, me string, mine []string, now clock.Instant) Verdict {
+	r := rec.Rec
+	switch {
+	case r.Owner == "":
+		return Verdict{Standing: Free}
+	case r.Owner == me && r.Intervention == store.InterventionHandedOver:
+		return Verdict{Standing: Offered}
+	case r.Owner == me && slices.Contains(mine, baseNonce(r.Nonce)):
+		return Verdict{Standing: Mine}
+	case r.Session == "":
+		return alive(rec, Dead, now)
+	case !session.Known || session.Rec.Key != r.Session:
+		return Verdict{Standing: SessionUnknown}
+	case session.Rec.Owner != r.Owner:
+		return Verdict{Standing: SessionGone}
+	}
+	return alive(session, SessionDead, now)
+}
+
+func alive(s Seen, dead Standing, now clock.Instant) Verdict {
+	until := s.Dead()
+	if now >= until {
+		return Verdict{Standing: dead}
+	}
+	return Verdict{Standing: Taken, Until: until}
+}
+
 // ask returns the next request of a claim that is under way. A read or a write that waits for the
 // name is sent once more after the time between two renewals.
 func (h *Hold) ask(env Env) Action {
@@ -178,6 +235,38 @@ func (h *Hold) drop(env Env) Action {
 	return h.Next(env)
 }
 
+// beginClaim starts the write that takes the record as it was last seen.
+func (h *Hold) beginClaim(env Env, s Standing) {
+	prev := h.rec.Rec
+	why := s.why()
+	// Also what is offered is taken under a new token: an offer may come back with a store that was
+	// restored. Tokens rise over all kinds: what was granted of the name as another kind may stand
+	// in the record beside it.
+	last := prev.Token
+	if h.beside != nil {
+		last = max(last, h.beside.Token)
+	}
+	token, err := NextToken(last, env.Wall)
+	if err != nil {
+		h.end(err)
+		return
+	}
+	h.begin(OpClaim, Claimed(prev, h.Claim, token, why, env.Wall, env.Nonce()))
+}
+
+func (h *Hold) begin(op Op, rec store.Record) { h.att = Attempt{Op: op, Rec: rec} }
+
+// why says how the term ended of a record with that standing.
+func (s Standing) why() string {
+	switch s {
+	case Mine:
+		return WhyGivenUp
+	case SessionGone:
+		return WhySession
+	}
+	return WhyExpired
+}
+
 // stale returns the key that has to be read before s is acted on, or "". What time alone says of a
 // record holds for the record as it was; is it still that one?
 func (h *Hold) stale(s Standing) string {
@@ -196,39 +285,50 @@ func (h *Hold) stale(s Standing) string {
 	return ""
 }
 
-// Hasten makes the next renewal of a hold that is held due at once.
-func (h *Hold) Hasten(now clock.Instant) { h.renewAt = min(h.renewAt, now) }
-
-// Due returns when a hold that was just acquired needs to be looked after: by Next, as often as
-// that says from then on.
-func (h *Hold) Due() clock.Instant { return min(h.renewAt, h.Deadline) }
-
-func (h *Hold) nextHeld(env Env) Action {
-	if h.named && h.att.Op == OpNone && !h.Renewed() {
-		if h.find(env); h.Phase != Held {
-			return Action{}
-		}
-	}
+// fit sees that the name may be taken as what the hold wants it as, and ends the hold if it may
+// not: in use, a name stays what it is. It returns the key of a record that has to be read before
+// that is known, or "".
+func (h *Hold) fit(s Standing) string {
+	rec, wanted := h.rec.Rec, h.Claim.Kind
 	switch {
-	case h.Expire(env):
-		return Action{}
-	case h.Renewed():
-		return Action{Kind: Sleep, Until: h.Deadline}
-	case h.Claim.Session != "":
-		return Action{Kind: Sleep, Until: h.Deadline}
-	case h.att.Op == OpNone && env.Now < h.renewAt:
-		return Action{Kind: Sleep, Until: h.Due()}
-	case env.Now < h.retryAt:
-		return Action{Kind: Sleep, Until: min(h.retryAt, h.Deadline)}
-	case h.att.Op == OpNone:
-		h.beginRenew(env)
+	case wanted == "":
+		return ""
+	case (rec.Kind.Shared() || rec.Kind == store.KindPool) && !h.recFresh:
+		// What was remembered of it says nothing.
+		return h.Key
+	case rec.Kind == store.KindPool && wanted != rec.Kind:
+		h.end(&store.KindError{Name: h.Key, Kind: rec.Kind, Wanted: wanted, Holder: rec.Owner})
+		return ""
+	case rec.Kind.Shared():
+		h.keepOut(rec)
+		return ""
+	case s == Taken && rec.Kind != "" && rec.Kind != wanted:
+		h.end(&store.KindError{Name: h.Key, Kind: rec.Kind, Wanted: wanted, Holder: rec.Owner})
+		return ""
+	case s == Taken, s == Mine, s == Offered:
+		return ""
 	}
-	act := h.pursue(env, h.Deadline)
-	// A server renews for a holder elsewhere, who doesn't wait for ever.
-	if h.Deadline == clock.NoDeadline {
-		act.Until = env.Now.Add(namedAttempts * h.Timing.Attempt)
+	key := kinds.Beside(rec, wanted)
+	switch {
+	case key == "":
+	case h.beside == nil || h.beside.Key != key:
+		return key
+	default:
+		h.keepOut(*h.beside)
 	}
-	return act.Repeated(env.Now, h.Timing.Attempt)
+	return ""
+}
+
+// keepOut ends the hold if rec names anybody who is not known to be gone.
+func (h *Hold) keepOut(rec store.Record) {
+	sessions, kind, err := kinds.Members(rec)
+	sessions = slices.DeleteFunc(sessions, func(session string) bool { return h.Gone[session] })
+	switch {
+	case err != nil:
+		h.end(err)
+	case len(sessions) > 0:
+		h.end(&store.KindError{Name: h.Key, Kind: kind, Wanted: h.Claim.Kind, Members: sessions})
+	}
 }
 
 // Repeated has a request that is asked for now repeated after that time, if it isn't given up
@@ -240,37 +340,6 @@ func (act Action) Repeated(now clock.Instant, after time.Duration) Action {
 	return act
 }
 
-// Late tells that the request that Next asked for has had no answer yet, and is sent once more. A
-// hold that is held is in jeopardy from then on: the answer may come in time, or not.
-func (h *Hold) Late(env Env) {
-	if h.Expire(env) || h.Phase != Held {
-		return
-	}
-	h.Failing = true
-	h.Err = driver.Unknown(h.Key, fmt.Errorf("no answer within %v, asked once more and still waiting", h.Timing.Attempt))
-}
-
-func (h *Hold) nextLeaving(env Env) Action {
-	switch {
-	case env.Now >= h.leave.By:
-		if h.Err == nil {
-			h.Err = driver.Unknown(h.Key, errGaveUp)
-		}
-		h.abandon(h.Err)
-		return Action{}
-	case env.Now < h.retryAt:
-		return Action{Kind: Sleep, Until: min(h.retryAt, h.leave.By)}
-	}
-	share, limit := h.Timing.Renew/3, h.leave.By
-	if limit != clock.NoDeadline {
-		// So that one request that gets no answer isn't all: there is time for three.
-		share = limit.Sub(env.Now) / 4
-	} else {
-		limit = env.Now.Add(h.Timing.Answer())
-	}
-	return h.pursue(env, limit).Repeated(env.Now, max(h.Timing.Attempt, share))
-}
-
 // pursue returns the next request of the attempt under way.
 func (h *Hold) pursue(env Env, limit clock.Instant) Action {
 	if h.att.Ask {
@@ -280,8 +349,4 @@ func (h *Hold) pursue(env Env, limit clock.Instant) Action {
 		h.att.Sent, h.att.Tied = env.Now, true
 	}
 	return Action{Kind: Write, Key: h.att.Rec.Key, Rec: h.att.Rec, Until: limit}
-}
-
-func timesJitter(d time.Duration, jitter float64) time.Duration {
-	return time.Duration(float64(d) * jitter)
 }

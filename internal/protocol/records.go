@@ -8,7 +8,6 @@ import (
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/driver"
 )
 
 // Why a term ended, as the record's history tells it.
@@ -126,22 +125,6 @@ func Noticed(rec store.Record, note string, data []byte, nonce string) store.Rec
 	rec.Intervention, rec.Note, rec.Data = store.InterventionNotice, clip(note), data
 	rec.Nonce = markNonce(rec.Nonce, nonce)
 	return rec
-}
-
-// A mark keeps the nonce of the version that it was put on, so that the holder, and no clone of it,
-// knows it for its own.
-const markSep = "+"
-
-func markNonce(prev, nonce string) string {
-	if driver.Foreign(prev) {
-		prev = "" // of a version that no holder of ours will look for
-	}
-	return baseNonce(prev) + markSep + nonce
-}
-
-func baseNonce(nonce string) string {
-	base, _, _ := strings.Cut(nonce, markSep)
-	return base
 }
 
 func brokenWhy(rec store.Record) string {

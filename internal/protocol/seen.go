@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"slices"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -45,55 +44,4 @@ func (s Seen) Dead() clock.Instant { return s.dead(clock.Resolution) }
 // dead adds what the reading at which the record was first seen may have been late by.
 func (s Seen) dead(resolution time.Duration) clock.Instant {
 	return s.Since.Add(s.Rec.TTL).Add(resolution)
-}
-
-// Standing is what a record says to one who wants the name.
-type Standing uint8
-
-// The standings.
-const (
-	Free           Standing = iota // nobody holds it
-	Mine                           // a term of this process's own that it has given up
-	Offered                        // handed over to this process
-	Dead                           // abandoned: unchanged for its TTL
-	SessionUnknown                 // kept by a session that has not been read yet
-	SessionGone                    // kept by a session that is closed
-	// Kept by a session that is abandoned, and has to be closed first.
-	SessionDead
-	Taken // held by somebody
-)
-
-// Verdict is a standing, and for Taken until when at the latest it stands unless a record changes.
-type Verdict struct {
-	Standing Standing
-	Until    clock.Instant
-}
-
-// Judge says how rec stands to owner me at now. session is the observation of the record under
-// rec.Session, and mine are the nonces of the versions that this process wrote in terms that it has
-// given up.
-func Judge(rec, session Seen, me string, mine []string, now clock.Instant) Verdict {
-	r := rec.Rec
-	switch {
-	case r.Owner == "":
-		return Verdict{Standing: Free}
-	case r.Owner == me && r.Intervention == store.InterventionHandedOver:
-		return Verdict{Standing: Offered}
-	case r.Owner == me && slices.Contains(mine, baseNonce(r.Nonce)):
-		return Verdict{Standing: Mine}
-	case r.Session == "":
-		return alive(rec, Dead, now)
-	case !session.Known || session.Rec.Key != r.Session:
-		return Verdict{Standing: SessionUnknown}
-	case session.Rec.Owner != r.Owner:
-		return Verdict{Standing: SessionGone}
-	}
-	return alive(session, SessionDead, now)
-}
-
-func alive(s Seen, dead Standing, now clock.Instant) Verdict {
-	if now >= s.Dead() {
-		return Verdict{Standing: dead}
-	}
-	return Verdict{Standing: Taken, Until: s.Dead()}
 }

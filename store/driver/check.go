@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strconv"
 	"time"
@@ -33,6 +34,18 @@ func Check(rec store.Record) error {
 	}
 	_, err := Marshal(rec)
 	return err
+}
+
+// sizeHint is about how many bytes a record takes in JSON, rather too many.
+func sizeHint(rec store.Record) int {
+	n := 256 + len(rec.Owner) + len(rec.Session) + len(rec.Intervention) + len(rec.Note) + len(rec.Kind) + len(rec.Nonce)
+	for k, v := range rec.Info {
+		n += len(k) + len(v) + 6
+	}
+	for _, t := range rec.Past {
+		n += len(t.Owner) + len(t.Why) + 64
+	}
+	return n + base64.StdEncoding.EncodedLen(len(rec.Data))
 }
 
 func checkFields(rec store.Record) error {

@@ -11,18 +11,6 @@ import (
 	"github.com/leasehold/leasehold/store"
 )
 
-// sizeHint is about how many bytes a record takes in JSON, rather too many.
-func sizeHint(rec store.Record) int {
-	n := 256 + len(rec.Owner) + len(rec.Session) + len(rec.Intervention) + len(rec.Note) + len(rec.Kind) + len(rec.Nonce)
-	for k, v := range rec.Info {
-		n += len(k) + len(v) + 6
-	}
-	for _, t := range rec.Past {
-		n += len(t.Owner) + len(t.Why) + 64
-	}
-	return n + base64.StdEncoding.EncodedLen(len(rec.Data))
-}
-
 // appendRecord appends rec, which passed checkFields, as encoding/json writes a wire.
 func appendRecord(b []byte, rec store.Record) []byte {
 	b = append(b, `{"v":1`...)

@@ -108,9 +108,6 @@ func checkPrefix(prefix string) error {
 	return nil
 }
 
-// ready returns why no operation may begin: the store was closed, or ctx is done.
-func (s *Store) ready(ctx context.Context) error { return s.watches.Ready(ctx) }
-
 // Properties implements [store.Describer].
 func (s *Store) Properties() store.Properties {
 	return store.Properties{

@@ -21,7 +21,7 @@ const inspectWithin = 5 * time.Second
 // watches and deletes a key of its own under the store's prefix. It blocks for 5 s for each
 // endpoint that doesn't answer, at the most.
 func (s *Store) Inspect(ctx context.Context) []driver.Finding {
-	if err := s.ready(ctx); err != nil {
+	if err := s.watches.Ready(ctx); err != nil {
 		return []driver.Finding{{What: "server", Status: driver.StatusFail, Detail: err.Error()}}
 	}
 	findings, reached := s.inspectServers(ctx)

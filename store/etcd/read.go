@@ -49,7 +49,7 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // get reads linearizably, which is etcd's default.
 func (s *Store) get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	if err := s.ready(ctx); err != nil {
+	if err := s.watches.Ready(ctx); err != nil {
 		return nil, err
 	}
 	tries := &attempts{}

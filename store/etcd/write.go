@@ -52,7 +52,7 @@ func (s *Store) Delete(ctx context.Context, key, version string) error {
 // write does op, which sends about so many bytes, if the key's mod revision is that one; 0 is that
 // of a key that isn't stored. It returns the revision that it made.
 func (s *Store) write(ctx context.Context, key string, revision int64, op clientv3.Op, size int) (int64, error) {
-	if err := s.ready(ctx); err != nil {
+	if err := s.watches.Ready(ctx); err != nil {
 		return 0, err
 	}
 	w := &write{key: key, demanded: revision, op: op, size: size}

@@ -71,6 +71,20 @@ func (s *Set[W]) Life() context.Context { return s.life }
 // Ready is [Ready] of the set.
 func (s *Set[W]) Ready(ctx context.Context) error { return Ready(ctx, s.life.Done()) }
 
+// Ready returns why no operation may begin: [store.ErrClosed] when closing is closed, the cause
+// when ctx is done.
+func Ready(ctx context.Context, closing <-chan struct{}) error {
+	select {
+	case <-closing:
+		return store.ErrClosed
+	default:
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
 // Join returns the watch on key, which begins if there is none, for one waiter more, until that one
 // calls leave, once. It returns [store.ErrClosed] after End.
 func (s *Set[W]) Join(key string) (w W, leave func(), err error) {

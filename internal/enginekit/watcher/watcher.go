@@ -287,20 +287,6 @@ func (w *Watch) after(ctx context.Context, closing <-chan struct{}, willDo func(
 	}
 }
 
-// Ready returns why no operation may begin: [store.ErrClosed] when closing is closed, the cause
-// when ctx is done.
-func Ready(ctx context.Context, closing <-chan struct{}) error {
-	select {
-	case <-closing:
-		return store.ErrClosed
-	default:
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
 // Pause blocks for d, less up to a half at random, so that a thousand watches don't come back at
 // one moment. It returns the cause when ctx ends, and [store.ErrClosed] when closing is closed.
 func Pause(ctx context.Context, closing <-chan struct{}, d time.Duration) error {

@@ -14,9 +14,10 @@ const (
 	driverGo  = "internal/drive/driver.go"
 	keptGo    = "internal/drive/roster.go"
 	termGo    = "internal/drive/term.go"
-	holdGo    = "internal/protocol/hold.go"
 	ownedGo   = "internal/shardmap/rules.go"
 	shardGo   = "shard/keeper.go"
+	leaveGo   = "internal/protocol/leave.go"
+	renewGo   = "internal/protocol/renew.go"
 	latestGo  = "internal/enginekit/watcher/latest.go"
 )
 
@@ -29,8 +30,8 @@ var Bugs = map[string][]Edit{
 	"taker-waits-ttl":       {{seenGo, "Seen.dead", "s.Rec.TTL", "s.Rec.TTL / 2"}},
 	"observed-not-written":  {{seenGo, "Seen.Note", "s.Known && sameWrite(s.Rec, rec)", "s.Known"}},
 	"own-nonce":             {{attemptGo, "Hold.met", "case cur.Nonce == h.att.Rec.Nonce && h.att.Tied:", "case false:"}},
-	"own-older-term":        {{attemptGo, "Hold.beginClaim", "prev := h.rec.Rec", "prev := h.rec.Rec\n\tif s == Mine {\n\t\th.claimed(env, prev, env.Now)\n\t\treturn\n\t}"}},
-	"nonce-not-owner":       {{seenGo, "Judge", "case r.Owner == me && slices.Contains(mine, baseNonce(r.Nonce)):", "case r.Owner == me:"}},
+	"own-older-term":        {{nextGo, "Hold.beginClaim", "prev := h.rec.Rec", "prev := h.rec.Rec\n\tif s == Mine {\n\t\th.claimed(env, prev, env.Now)\n\t\treturn\n\t}"}},
+	"nonce-not-owner":       {{nextGo, "Judge", "case r.Owner == me && slices.Contains(mine, baseNonce(r.Nonce)):", "case r.Owner == me:"}},
 	"token-kept-on-release": {{recordsGo, "Freed", "Token: rec.Token,", "Token: 0,"}},
 	"token-raised":          {{recordsGo, "NextToken", "next := max(prev+1, fence.Token(max(wall.UnixMilli(), 0)))", "next := max(prev, 1)"}},
 	"token-over-wipe":       {{recordsGo, "NextToken", "next := max(prev+1, fence.Token(max(wall.UnixMilli(), 0)))", "next := prev + 1"}},
@@ -43,29 +44,29 @@ var Bugs = map[string][]Edit{
 		{namedGo, "Hold.same", "return cur.Token >= h.latest.Token", "return true"},
 		{namedGo, "Hold.same", "return !h.latest.after(cur)", "return true"},
 	},
-	"release-exact-term": {{attemptGo, "Hold.overtaken", `case h.leave.To != "" || h.named:`, "case true:\n\t\th.Term = cur\n\t\th.beginLeave(env)\n\tcase false:"}},
+	"release-exact-term": {{leaveGo, "Hold.overtaken", `case h.leave.To != "" || h.named:`, "case true:\n\t\th.Term = cur\n\t\th.beginLeave(env)\n\tcase false:"}},
 	"late-answer-ignored": {
 		{attemptGo, "Hold.Wrote", "h.Expire(env)", ""},
 		{attemptGo, "Hold.Read", "h.Expire(env)", ""},
 	},
 	"late-claim-not-held":    {{attemptGo, "Hold.claimed", "if env.Now >= h.Deadline {", "if false {"}},
 	"session-checked":        {{attemptGo, "Hold.claimed", "if env.Now >= env.Session {", "if false {"}},
-	"offer-confirmed":        {{attemptGo, "Hold.beginClaim", "prev := h.rec.Rec", "prev := h.rec.Rec\n\tif s == Offered {\n\t\th.claimed(env, prev, env.Now)\n\t\treturn\n\t}"}},
-	"offer-under-new-token":  {{attemptGo, "Hold.beginClaim", "h.begin(OpClaim,", "if s == Offered {\n\t\ttoken = prev.Token\n\t}\n\th.begin(OpClaim,"}},
+	"offer-confirmed":        {{nextGo, "Hold.beginClaim", "prev := h.rec.Rec", "prev := h.rec.Rec\n\tif s == Offered {\n\t\th.claimed(env, prev, env.Now)\n\t\treturn\n\t}"}},
+	"offer-under-new-token":  {{nextGo, "Hold.beginClaim", "h.begin(OpClaim,", "if s == Offered {\n\t\ttoken = prev.Token\n\t}\n\th.begin(OpClaim,"}},
 	"session-looked-at":      {{nextGo, "Hold.nextTaken", `case h.rec.Rec.Session == "":`, "case true:"}},
 	"mark-names-its-version": {{attemptGo, "Hold.wrote", "base := baseNonce(cur.Nonce)", "if true {\n\t\treturn cur.Owner == h.Claim.Owner && cur.Token == h.Term.Token\n\t}\n\tbase := baseNonce(cur.Nonce)"}},
 	"broken-not-renewed": {
-		{attemptGo, "Hold.marked", "case cur.Intervention == store.InterventionBroken:", "case false:"},
+		{renewGo, "Hold.marked", "case cur.Intervention == store.InterventionBroken:", "case false:"},
 		{namedGo, "Hold.take", "case cur.Intervention == store.InterventionBroken:", "case false:"},
 	},
 	"break-outlives-notice": {{recordsGo, "NeedsNotice", " && rec.Intervention != store.InterventionBroken", ""}},
 	"outsider-ends-term":    {{lookGo, "Ousted", `case rec.Version == "":`, "case true:\n\t\treturn NotLost, nil\n\tcase rec.Version == \"\":"}},
 	"notice-told-again":     {{namedGo, "Hold.take", "h.Notice = h.Left(cur.Data); h.Notice == nil", "h.Notice = h.Left(cur.Data); true"}},
-	"request-within-hold":   {{nextGo, "Hold.nextHeld", "act := h.pursue(env, h.Deadline)", "act := h.pursue(env, env.Now.Add(h.Timing.Answer()))"}},
-	"first-copy-counts":     {{nextGo, "Hold.Late", "h.Failing = true", "h.Failing, h.att.Sent = true, env.Now"}},
+	"request-within-hold":   {{renewGo, "Hold.nextHeld", "act := h.pursue(env, h.Deadline)", "act := h.pursue(env, env.Now.Add(h.Timing.Answer()))"}},
+	"first-copy-counts":     {{renewGo, "Hold.Late", "h.Failing = true", "h.Failing, h.att.Sent = true, env.Now"}},
 	"copy-by-its-nonce":     {{attemptGo, "Hold.met", "case cur.Nonce == h.att.Rec.Nonce && h.att.Tied:", "case (cur.Nonce == h.att.Rec.Nonce || h.Failing && h.att.Op == OpRenew && cur.Owner != \"\") && h.att.Tied:"}},
 
-	"follower-judges-session": {{holdGo, "Hold.Verdict", "return Judge(", "if h.Follow {\n\t\ts := h.session\n\t\ts.Since = h.rec.Since\n\t\treturn Judge(h.rec, s, h.Claim.Owner, h.mine, now)\n\t}\n\treturn Judge("}},
+	"follower-judges-session": {{nextGo, "Hold.Verdict", "return Judge(", "if h.Follow {\n\t\ts := h.session\n\t\ts.Since = h.rec.Since\n\t\treturn Judge(h.rec, s, h.Claim.Owner, h.mine, now)\n\t}\n\treturn Judge("}},
 	"follower-wakes":          {{nextGo, "Hold.nextTaken", "act.Also, act.AlsoVersion =", "act.Until = clock.NoDeadline\n\t\tact.Also, act.AlsoVersion ="}},
 	"follower-hears-both":     {{nextGo, "Hold.nextTaken", "act.Also, act.AlsoVersion =", "act.Key, act.Version ="}},
 
