@@ -29,7 +29,9 @@ type keeper struct {
 	mine     int                      // entries that name the session
 	held     map[string]*Slice        // by ID and token
 	prepared map[string]*preparation  // by ID and token
+	since    clock.Instant            // when that version was first acted on
 	turns    map[string]clock.Instant // by ID and token: when a slice goes though it isn't its turn
+	alarm    clock.Instant            // when the keeper looks again at what there is to do
 	hasty    bool                     // slices don't wait for their turns; of the model check
 }
 
@@ -37,6 +39,7 @@ type keeper struct {
 type preparation struct {
 	cancel context.CancelCauseFunc
 	ready  bool
+	since  clock.Instant // when it became ready
 }
 
 // termID tells the terms of one slice apart.
@@ -210,6 +213,9 @@ func (k *keeper) load(ctx context.Context) (*shardmap.Chunk, error) {
 func (k *keeper) apply(c *shardmap.Chunk) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if !k.known || k.version != c.Version() {
+		k.since = k.t.o.clk.Now()
+	}
 	k.version, k.known, k.token, k.mine = c.Version(), true, max(k.token, c.Token), 0
 	present, coming := map[string]bool{}, map[string]bool{}
 	for i, e := range c.Slices {
@@ -262,29 +268,6 @@ func (k *keeper) goes(c *shardmap.Chunk, i int) bool {
 	return asked(c, i, k.t.key) || k.t.o.leaving() && (k.t.free() || c.Slices[i].Next == "" && k.t.late())
 }
 
-// turn reports whether slice i, which has to be drained, is to be drained now. Of several owners in
-// one record, the first goes first: if all wrote at once, all but one would be refused, and write
-// again while nobody owns their slices. None waits for long for another, which may be slow.
-func (k *keeper) turn(c *shardmap.Chunk, i int) bool {
-	id, first := termID(c.Slices[i]), true
-	for _, e := range c.Slices[:i] {
-		first = first && (e.Next == "" || !e.Ready || e.Owner == "" || e.Owner == k.t.key)
-	}
-	if first || c.Slices[i].Next == "" {
-		delete(k.turns, id)
-		return true
-	}
-	now := k.t.o.clk.Now()
-	due, waits := k.turns[id]
-	if !waits {
-		patience := k.t.o.m.TTL() / 50
-		k.turns[id] = now.Add(patience)
-		k.t.o.clk.AfterFunc(patience, func() { wake(k.kick) })
-		return false
-	}
-	return now >= due
-}
-
 // write writes what is to be changed of the chunk: slices that were drained go on, and others are
 // ready to come. It returns the chunk after the write, nil if there was nothing to write. After an
 // error nothing is known, and the chunk is read again.
@@ -328,7 +311,7 @@ func (k *keeper) change(c *shardmap.Chunk) (changed bool, err error) {
 	for i := 0; i < len(c.Slices); i++ { //nolint:intrange // a split and a merge change the length
 		e := c.Slices[i]
 		if e.Next == k.t.key && !e.Ready {
-			if p := k.prepared[termID(e)]; p != nil && p.ready || k.t.o.w.Prepare == nil {
+			if ready, since := k.ready(e); ready && (changed || k.says(c, i, since)) {
 				c.Slices[i].Ready, changed = true, true
 			}
 		}
@@ -342,6 +325,19 @@ func (k *keeper) change(c *shardmap.Chunk) (changed bool, err error) {
 		changed = changed || passed
 	}
 	return changed, nil
+}
+
+// ready reports whether the program has prepared for a slice that is to come, and since when. k.mu
+// is held.
+func (k *keeper) ready(e shardmap.Slice) (bool, clock.Instant) {
+	if k.t.o.w.Prepare == nil {
+		return true, k.since
+	}
+	p := k.prepared[termID(e)]
+	if p == nil {
+		return false, 0
+	}
+	return p.ready, p.since
 }
 
 // drained reports whether e is a slice of this worker's that has stopped. k.mu is held.

@@ -163,7 +163,7 @@ func (k *keeper) prepare(id string, e shardmap.Slice) {
 		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		p.ready = s.ctx.Err() == nil
+		p.ready, p.since = s.ctx.Err() == nil, o.clk.Now()
 		wake(k.kick)
 	})
 }

@@ -193,3 +193,59 @@ func TestOwnersTakeTurns(t *testing.T) {
 		t.Errorf("the second waits for nobody, %v", b.turns)
 	}
 }
+
+// An owner waits for the successors of a record that aren't ready, but not for long: their writes would refuse its own.
+func TestOwnersWaitForSuccessors(t *testing.T) {
+	m := newModel(t)
+	a := m.keeper(m.begin(modelScope{}), 0)
+	c := (written{}).chunk()
+	for i := range 2 {
+		if err := c.Give(i, "", modelSessions[0], nil, modelWall); err != nil {
+			t.Fatal(err)
+		}
+		c.Propose(i, modelSessions[1], i == 0)
+	}
+	if a.turn(c, 0) {
+		t.Error("it doesn't wait")
+	}
+	a.turns[termID(c.Slices[0])] = 0 // it has waited
+	if !a.turn(c, 0) {
+		t.Error("it waits for ever")
+	}
+	c.Slices[1].Ready = true
+	if !a.turn(c, 0) || !a.turn(c, 1) {
+		t.Error("it waits for nobody")
+	}
+}
+
+// Of two successors in one record, the first says first that it is ready; the other one waits for it, but not for long.
+func TestSuccessorsTakeTurns(t *testing.T) {
+	m := newModel(t)
+	s := m.begin(modelScope{})
+	a, b := m.keeper(s, 0), m.keeper(s, 1)
+	a.hasty, b.hasty = false, false
+	c := (written{}).chunk()
+	for i := range 2 {
+		if err := c.Give(i, "", modelSessions[2], nil, modelWall); err != nil {
+			t.Fatal(err)
+		}
+		c.Propose(i, modelSessions[i], false)
+	}
+	now := b.t.o.clk.Now()
+	if !a.says(c, 0, now) || b.says(c, 1, now) {
+		t.Error("the first doesn't say so first")
+	}
+	slot := a.t.o.m.TTL() / slotsOfTTL
+	b.since = now.Add(-slot)
+	if !b.says(c, 1, now.Add(-slot)) {
+		t.Error("the second waits for ever")
+	}
+	b.since = now
+	if b.says(c, 1, now.Add(-slot)) {
+		t.Error("the second doesn't wait for another one after a change")
+	}
+	c.Slices[0].Ready = true
+	if !b.says(c, 1, now) {
+		t.Error("the second waits for nobody")
+	}
+}
