@@ -22,8 +22,11 @@
 //
 // The store turns off the client's own retries. It makes up to 8 attempts, each limited by
 // Options.Attempt. The pauses between them double, are random by half, and end with ctx. That
-// covers throttling and conflicts between Regions. What can't be settled is
-// [store.ErrUnknownOutcome].
+// covers throttling and conflicts between Regions.
+//
+// A creation that got no answer is not sent again: its first copy could arrive after the record was
+// deleted, and bring it back. The store looks for its row once. What can't be settled is
+// [store.ErrUnknownOutcome], and the caller settles it.
 //
 // # Cost
 //

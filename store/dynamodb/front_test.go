@@ -23,6 +23,7 @@ type front struct {
 	mu     sync.Mutex
 	faults []fault // the next requests meet them, one each
 	seen   []*http.Request
+	late   []func() (status int, err error) // requests that are under way, though the client gave them up
 }
 
 // fault is what happens to one request. The zero value is none.
@@ -33,6 +34,7 @@ type fault struct {
 	change func(body map[string]any) // of the server's answer
 	lose   bool                      // the connection is closed instead of an answer
 	hang   bool                      // no answer comes
+	late   bool                      // the connection is closed at once, and the request is carried out by arrive
 	after  func()                    // when the request has been carried out
 }
 
@@ -89,6 +91,10 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fault := f.next(r)
+	if fault.late {
+		f.delay(r, body)
+		panic(http.ErrAbortHandler)
+	}
 	var status int
 	var header http.Header
 	var reply []byte
@@ -142,6 +148,34 @@ func (f *front) pass(r *http.Request, body []byte) (int, http.Header, []byte, er
 	defer resp.Body.Close()
 	reply, err := io.ReadAll(resp.Body)
 	return resp.StatusCode, resp.Header, reply, err
+}
+
+func (f *front) delay(r *http.Request, body []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.late = append(f.late, func() (int, error) {
+		status, _, _, err := f.pass(r, body)
+		return status, err
+	})
+}
+
+// arrive passes on the requests that are late, and returns how often the server carried one out.
+func (f *front) arrive(t testing.TB) (done int) {
+	t.Helper()
+	f.mu.Lock()
+	late := f.late
+	f.late = nil
+	f.mu.Unlock()
+	for _, pass := range late {
+		status, err := pass()
+		if err != nil {
+			t.Error(err)
+		}
+		if status == http.StatusOK {
+			done++
+		}
+	}
+	return done
 }
 
 // says is the answer with which the service refuses a request.

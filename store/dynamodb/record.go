@@ -38,7 +38,7 @@ func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error)
 	demanded := rec.Version
 	rec.Version = newVersion()
 	row := s.encode(rec)
-	cond := table.Cond{Expr: "attribute_not_exists(#key)", Names: map[string]string{"#key": attrKey}}
+	cond := table.Cond{Expr: "attribute_not_exists(#key)", Names: map[string]string{"#key": attrKey}, Absent: true}
 	if demanded != "" {
 		cond = versionIs(demanded)
 	}

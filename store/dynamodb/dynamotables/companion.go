@@ -89,7 +89,7 @@ func parseCompanion(attrs table.Row) (c companion, err error) {
 }
 
 // raise has the companion know the token of rec, and returns the token that it has then: a higher
-// one if it knew one.
+// one if it knew one. A late copy must not make a companion that was dropped.
 func (s *Store) raise(ctx context.Context, rec store.Record) (fence.Token, error) {
 	text, err := driver.Marshal(rec)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Store) raise(ctx context.Context, rec store.Record) (fence.Token, error
 			x.sets = append(x.sets, x.name(name)+" = "+x.value(v))
 		}
 	}
-	x.absent(tokenAttr.name)
+	x.creates(tokenAttr.name)
 	x.conds = []string{x.conds[0] + " OR " + x.name(tokenAttr.name) + " < " + x.value(tokenAttr.value(*token))}
 	err = s.table.Update(ctx, s.schema.keyRow(companionPrefix+rec.Key), x.update(), x.cond(), has(revAttr, rev))
 	var refused *table.RefusedError

@@ -17,6 +17,7 @@ type expr struct {
 	conds   []string
 	sets    []string
 	removes []string
+	noRow   bool // as table.Cond.Absent
 }
 
 func newExpr() *expr { return &expr{names: map[string]string{}, values: table.Row{}} }
@@ -48,7 +49,13 @@ func (x *expr) is(col column, value *string) {
 	x.conds = append(x.conds, x.name(col.name)+" = "+x.value(col.value(*value)))
 }
 
-// absent demands that a row has no such attribute; for a key attribute, that there is no row.
+// creates demands that a row has no such attribute, which may make the row.
+func (x *expr) creates(attr string) {
+	x.absent(attr)
+	x.noRow = true
+}
+
+// absent demands that a row has no such attribute.
 func (x *expr) absent(attr string) {
 	x.conds = append(x.conds, "attribute_not_exists("+x.name(attr)+")")
 }
@@ -80,7 +87,7 @@ func (x *expr) update() string {
 }
 
 func (x *expr) cond() table.Cond {
-	c := table.Cond{Expr: strings.Join(x.conds, " AND "), Names: x.names}
+	c := table.Cond{Expr: strings.Join(x.conds, " AND "), Names: x.names, Absent: x.noRow}
 	if len(x.values) > 0 {
 		c.Values = x.values
 	}

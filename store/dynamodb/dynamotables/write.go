@@ -101,7 +101,7 @@ func (s *Store) write(ctx context.Context, rec store.Record, before *stamp, kept
 		}
 	}
 	if before == nil {
-		x.absent(s.schema.key)
+		x.creates(s.schema.key)
 	} else {
 		x.matches(&s.schema, *before)
 	}

@@ -42,6 +42,7 @@ type answer struct {
 type call struct {
 	op   string
 	read bool // it changes nothing
+	once bool // not sent again while an earlier copy may be on its way
 	size int  // of the row that is written
 	send func(context.Context, func(*dynamodb.Options)) (answer, error)
 }
@@ -57,7 +58,7 @@ func (t *Table) do(ctx context.Context, c call) (a answer, doubt, err error) {
 			doubt = err
 		}
 		switch {
-		case f == done || f == refused:
+		case f == done || f == refused || f == unclear && c.once:
 			return a, doubt, err
 		case ctx.Err() != nil:
 			return a, doubt, interrupted(ctx, err)

@@ -13,4 +13,9 @@
 // condition fails then, on a row that mine, a function that the caller gives, recognises: that is
 // success. If it meets another row, the first attempt may have been carried out and overwritten
 // since, so the outcome is unknown.
+//
+// A write whose condition also holds where there is no row is not sent again after an unclear
+// attempt. A second copy could be done, and its row be deleted. The first copy, if it came only
+// then, would find its condition fulfilled, and bring the deleted row back. So a read looks for the
+// row instead. If the read finds it, that is success, else the outcome is unknown.
 package table

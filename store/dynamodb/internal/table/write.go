@@ -17,6 +17,9 @@ type Cond struct {
 	Expr   string
 	Names  map[string]string // for the #names in Expr
 	Values Row               // for the :values in Expr
+	// Absent: the condition also holds where there is no row. Then it may hold again after the row
+	// that the write made was deleted.
+	Absent bool
 }
 
 // RefusedError says that a write was not done, now or later, because its condition didn't hold.
@@ -37,7 +40,7 @@ func (t *Table) Put(ctx context.Context, key, row Row, cond Cond, mine func(Row)
 		ExpressionAttributeValues: cond.Values, ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		ReturnConsumedCapacity: t.counted(),
 	}
-	return t.write(ctx, key, mine, call{op: "PutItem", size: Size(row), send: func(ctx context.Context, opts func(*dynamodb.Options)) (answer, error) {
+	return t.write(ctx, key, mine, call{op: "PutItem", once: cond.Absent, size: Size(row), send: func(ctx context.Context, opts func(*dynamodb.Options)) (answer, error) {
 		out, err := t.client.PutItem(ctx, in, opts)
 		if err != nil {
 			return answer{}, err
@@ -55,7 +58,7 @@ func (t *Table) Update(ctx context.Context, key Row, update string, cond Cond, m
 		ExpressionAttributeNames: cond.Names, ExpressionAttributeValues: cond.Values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld, ReturnConsumedCapacity: t.counted(),
 	}
-	return t.write(ctx, key, mine, call{op: "UpdateItem", size: Size(cond.Values), send: func(ctx context.Context, opts func(*dynamodb.Options)) (answer, error) {
+	return t.write(ctx, key, mine, call{op: "UpdateItem", once: cond.Absent, size: Size(cond.Values), send: func(ctx context.Context, opts func(*dynamodb.Options)) (answer, error) {
 		out, err := t.client.UpdateItem(ctx, in, opts)
 		if err != nil {
 			return answer{}, err
@@ -72,7 +75,7 @@ func (t *Table) Delete(ctx context.Context, key Row, cond Cond) error {
 		ExpressionAttributeValues: cond.Values, ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		ReturnConsumedCapacity: t.counted(),
 	}
-	return t.write(ctx, key, nil, call{op: "DeleteItem", send: func(ctx context.Context, opts func(*dynamodb.Options)) (answer, error) {
+	return t.write(ctx, key, nil, call{op: "DeleteItem", once: cond.Absent, send: func(ctx context.Context, opts func(*dynamodb.Options)) (answer, error) {
 		out, err := t.client.DeleteItem(ctx, in, opts)
 		if err != nil {
 			return answer{}, err
@@ -94,10 +97,21 @@ func (t *Table) write(ctx context.Context, key Row, mine func(Row) bool, c call)
 		return nil
 	case errors.As(err, &cond):
 		return t.lost(ctx, key, mine, doubt, Read{Row: present(cond.Item), Date: a.date})
+	case doubt != nil && c.once && t.landed(ctx, key, mine):
+		return nil
 	case doubt != nil:
 		return fmt.Errorf("%w: %w", store.ErrUnknownOutcome, t.explain(err, c.op))
 	}
 	return t.explain(err, c.op)
+}
+
+// landed reports whether a read finds the row of a write. false says nothing: it may come yet.
+func (t *Table) landed(ctx context.Context, key Row, mine func(Row) bool) bool {
+	if mine == nil || ctx.Err() != nil {
+		return false
+	}
+	found, err := t.get(ctx, key)
+	return err == nil && found.Row != nil && mine(found.Row)
 }
 
 // lost says what a condition that failed means. Where the answer has no row, there was none, or the
