@@ -30,7 +30,7 @@ type keeper struct {
 	held     map[string]*Slice        // by ID and token
 	prepared map[string]*preparation  // by ID and token
 	since    clock.Instant            // when that version was first acted on
-	turns    map[string]clock.Instant // by ID and token: when a slice goes though it isn't its turn
+	turns    map[string]clock.Instant // by ID and token: how long it waits for its turn
 	alarm    clock.Instant            // when the keeper looks again at what there is to do
 	hasty    bool                     // slices don't wait for their turns; of the model check
 }

@@ -11,8 +11,10 @@ import (
 // once, the store would refuse all but one, and all but one of the rest. None waits for long for
 // another, which may be slow.
 const (
-	// An owner waits patience times as long as a TTL has parts for those that go before it.
+	// An owner waits for those that go before it as long as the record changes at least every
+	// TTL/patience, and no longer than TTL/longest.
 	patience = 50
+	longest  = 5
 
 	// A successor waits as long for each that goes before it, since the record has changed last. It
 	// waits for mostAhead at most.
@@ -36,11 +38,12 @@ func (k *keeper) turn(c *shardmap.Chunk, i int) bool {
 		return true
 	}
 	now := k.t.o.clk.Now()
-	due, waits := k.turns[id]
+	last, waits := k.turns[id]
 	if !waits {
-		due = now.Add(k.t.o.m.TTL() / patience)
-		k.turns[id] = due
+		last = now.Add(k.t.o.m.TTL() / longest)
+		k.turns[id] = last
 	}
+	due := min(last, k.since.Add(k.t.o.m.TTL()/patience))
 	if now >= due {
 		return true
 	}
