@@ -40,15 +40,12 @@ func electEligibleIf(t testing.TB) {
 	}
 	p.remove("a-may")
 	p.told("a a-ends b")
-	if out := a.stderr.String(); !strings.Contains(out, "not eligible: --eligible-if: exit status 1") || !strings.Contains(out, "stepping down") {
-		t.Errorf("a said: %s", out)
-	}
+	a.says("not eligible: --eligible-if: exit status 1")
+	a.says("stepping down")
 	p.touch("a-may")
 	p.touch("b-hangs")
 	p.told("a a-ends b b-ends a")
-	if out := b.stderr.String(); !strings.Contains(out, "not eligible: --eligible-if: it has not ended in time") {
-		t.Errorf("b said: %s", out)
-	}
+	b.says("not eligible: --eligible-if: it has not ended in time")
 	hung := p.pid("hung")
 	eventually(t, "nothing is left of a command that hung", func() bool { return !runs(hung) })
 	for _, x := range []*program{a, b, c} {

@@ -116,6 +116,17 @@ func (p *program) signal(sig syscall.Signal) {
 	}
 }
 
+// says waits until the program has said that on standard error: what it says goes through a pipe, which this process may read later
+// than it sees what the program does next.
+func (p *program) says(text string) {
+	p.t.Helper()
+	for deadline := time.Now().Add(patienceOfTests); !strings.Contains(p.stderr.String(), text); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			p.t.Fatalf("it never said %q; standard error:\n%s", text, p.stderr)
+		}
+	}
+}
+
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -43,7 +43,7 @@ func TestValueIsClaimedAgain(t *testing.T) {
 	p.content("started")
 	first := p.content("tokens")
 	p.must("id", "release", "machines", "--as", "web1", "--token", first)
-	eventually(t, "it runs again", func() bool { return strings.Count(p.read("tokens"), "\n") == 2 })
+	eventually(t, "it runs again", func() bool { return strings.Count(p.read("tokens"), "\n") >= 2 })
 	tokens := strings.Fields(p.read("tokens"))
 	if tokens[1] <= tokens[0] {
 		t.Errorf("tokens: %v", tokens)

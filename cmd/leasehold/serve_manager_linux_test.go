@@ -237,9 +237,7 @@ func serveLimitsConnections(t testing.TB) {
 	if !strings.Contains(text, `leasehold_connections_refused_total{limit="client"} `) || strings.Contains(text, `{limit="client"} 0`) || !strings.Contains(text, "\nprocess_open_fds ") {
 		t.Errorf("%s", text)
 	}
-	if !strings.Contains(s.stderr.String(), "limit=client most=2") {
-		t.Errorf("it is not said: %s", s.stderr)
-	}
+	s.says("limit=client most=2")
 }
 
 // A renewed certificate, and other authorities, count without a restart; wrong ones don't.

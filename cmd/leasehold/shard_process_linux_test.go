@@ -252,7 +252,7 @@ func TestShardSecondSignal(t *testing.T) {
 	w := p.launch(cmd)
 	eventually(t, "all run", p.allHeld(3))
 	w.signal(syscall.SIGTERM)
-	eventually(t, "it drains", func() bool { return strings.Count(w.stderr.String(), "draining") == 3 })
+	eventually(t, "it drains", func() bool { return strings.Count(w.stderr.String(), "draining") >= 3 })
 	if !p.allHeld(3)() {
 		t.Error("a command that drains was ended")
 	}
@@ -309,9 +309,7 @@ func TestShardCommandEnds(t *testing.T) {
 	eventually(t, "it runs again", func() bool {
 		return strings.Count(p.ran(), "\n") >= 2
 	})
-	if !strings.Contains(w.stderr.String(), "has ended with code 7") {
-		t.Errorf("standard error:\n%s", w.stderr)
-	}
+	w.says("has ended with code 7") // its pipe may be read later than the file
 	w.signal(syscall.SIGTERM)
 	w.code()
 	w = p.shardWorker(nil, "w", "--on-exit", "leave", "--", "shardling", "short")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
@@ -14,6 +15,10 @@ import (
 // A caller that waits for a name that a session keeps counts the TTL from the session's last renewal, of which the watch tells it, not from
 // when it would have looked next, up to TTL/3 later.
 func TestAWaiterCountsFromTheLastRenewal(t *testing.T) {
+	stalltest.Run(t, aWaiterCountsFromTheLastRenewal)
+}
+
+func aWaiterCountsFromTheLastRenewal(t testing.TB) {
 	const ttl, tolerated = 9 * time.Second, time.Second
 	srv := servers.Etcd(t, servers.Shared())
 	network, prefix := servers.Proxy(t, srv.Addr), newPrefix(t)

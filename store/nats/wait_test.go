@@ -12,6 +12,7 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
 )
@@ -113,7 +114,9 @@ func TestConsumerTakenAway(t *testing.T) {
 }
 
 // After a lost connection the consumer is begun anew at once. By itself it would notice after two heartbeats, which is 10 s.
-func TestReconnectDuringWait(t *testing.T) {
+func TestReconnectDuringWait(t *testing.T) { stalltest.Run(t, reconnectDuringWait) }
+
+func reconnectDuringWait(t testing.TB) {
 	const atOnce = 5 * time.Second
 	srv := servers.NATS(t, servers.Shared())
 	network := servers.Proxy(t, srv.Addr)

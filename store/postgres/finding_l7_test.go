@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
 )
@@ -29,7 +30,7 @@ func crowd(name string, n int) (keys []string) {
 
 // awaitAll has the store wait for each of the keys, which aren't there, and returns when a writer would tell it of all. What comes of a Wait
 // is sent on the channel.
-func awaitAll(t *testing.T, pool *pgxpool.Pool, s *Store, keys []string) <-chan store.Record {
+func awaitAll(t testing.TB, pool *pgxpool.Pool, s *Store, keys []string) <-chan store.Record {
 	t.Helper()
 	var before int64
 	locks := "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid::bigint = $1"
@@ -64,7 +65,7 @@ func application(s *Store) string {
 }
 
 // until waits until that is so.
-func until(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
+func until(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		var is bool
@@ -81,7 +82,7 @@ func until(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
 }
 
 // next checks that this key comes, and soon.
-func next(t *testing.T, came <-chan store.Record, key string) {
+func next(t testing.TB, came <-chan store.Record, key string) {
 	t.Helper()
 	select {
 	case rec := <-came:
@@ -134,7 +135,7 @@ func TestFinding_L7_AWriteTellsWhomThereIsToTell(t *testing.T) {
 }
 
 // listening returns a connection that listens to the channels.
-func listening(t *testing.T, dsn string, channels ...string) *pgx.Conn {
+func listening(t testing.TB, dsn string, channels ...string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
@@ -150,7 +151,9 @@ func listening(t *testing.T, dsn string, channels ...string) *pgx.Conn {
 }
 
 // TestFinding_L7_AWriteThatIsUnderWay: who begins to wait while a write hasn't committed hears of it.
-func TestFinding_L7_AWriteThatIsUnderWay(t *testing.T) {
+func TestFinding_L7_AWriteThatIsUnderWay(t *testing.T) { stalltest.Run(t, aWriteThatIsUnderWay) }
+
+func aWriteThatIsUnderWay(t testing.TB) {
 	srv := servers.Postgres(t, servers.Shared())
 	pool := newPool(t, srv.URL)
 	s := mustOpen(t, named(srv.URL), Options{Table: newTable(t, srv.URL)})
@@ -216,7 +219,7 @@ func TestFinding_L7_ASpareConnection(t *testing.T) {
 }
 
 // noIdle leaves the store's pool no connection: the store has the one that listens, or makes another.
-func noIdle(t *testing.T, s *Store) {
+func noIdle(t testing.TB, s *Store) {
 	t.Helper()
 	for _, conn := range s.pool.AcquireAllIdle(t.Context()) {
 		hijacked := conn.Hijack()
@@ -252,7 +255,9 @@ func TestFinding_L7_OlderProcesses(t *testing.T) {
 }
 
 // TestFinding_L7_Crowds: processes that wait for more keys than they have locks for hear of all, and one more hears when another one ends.
-func TestFinding_L7_Crowds(t *testing.T) {
+func TestFinding_L7_Crowds(t *testing.T) { stalltest.Run(t, crowds) }
+
+func crowds(t testing.TB) {
 	srv := servers.Postgres(t, servers.Shared())
 	pool := newPool(t, srv.URL)
 	first, err := openOwner(t.Context(), named(srv.URL), Options{Table: newTable(t, srv.URL)})

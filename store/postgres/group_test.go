@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 	"github.com/leasehold/leasehold/store/storetest"
@@ -201,7 +202,9 @@ func TestWritesTogetherThatWereStoppedAreUnknown(t *testing.T) {
 }
 
 // Who waits is told of what is written together, each of its own key: by one that waits for few, and by one that waits for many.
-func TestWritesTogetherTellWhoWaits(t *testing.T) {
+func TestWritesTogetherTellWhoWaits(t *testing.T) { stalltest.Run(t, writesTogetherTellWhoWaits) }
+
+func writesTogetherTellWhoWaits(t testing.TB) {
 	srv := servers.Postgres(t, servers.Shared())
 	opts := Options{Table: newTable(t, srv.URL)}
 	s := mustOpen(t, srv.URL, opts)

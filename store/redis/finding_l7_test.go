@@ -11,6 +11,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
 )
@@ -32,7 +33,7 @@ func (r receiving) Read(b []byte) (int, error) {
 
 // awaitAll has the store wait for each of the keys, which aren't there, and returns when the server tells it of all. What comes of a Wait
 // is sent on the channel.
-func awaitAll(t *testing.T, s *Store, watcher *goredis.Client, keys []string) <-chan store.Record {
+func awaitAll(t testing.TB, s *Store, watcher *goredis.Client, keys []string) <-chan store.Record {
 	t.Helper()
 	came := make(chan store.Record, len(keys))
 	for _, key := range keys {
@@ -85,7 +86,9 @@ func TestFinding_L7_AWaiterHearsOfItsKeysOnly(t *testing.T) {
 }
 
 // TestFinding_L7_OlderProcesses: they tell of every key on the prefix's own channel, and are told by nobody else.
-func TestFinding_L7_OlderProcesses(t *testing.T) {
+func TestFinding_L7_OlderProcesses(t *testing.T) { stalltest.Run(t, olderProcesses) }
+
+func olderProcesses(t testing.TB) {
 	srv := servers.Redis(t, servers.Shared())
 	client := raw(t, srv)
 	s := mustOpen(t, srv, srv.Addr, Options{Prefix: newPrefix()})
@@ -110,6 +113,10 @@ func TestFinding_L7_OlderProcesses(t *testing.T) {
 
 // TestFinding_L7_AConnectionThatIsReplaced: the next one hears of the same keys.
 func TestFinding_L7_AConnectionThatIsReplaced(t *testing.T) {
+	stalltest.Run(t, aConnectionThatIsReplaced)
+}
+
+func aConnectionThatIsReplaced(t testing.TB) {
 	srv := servers.Redis(t, servers.Shared())
 	client, network := raw(t, srv), servers.Proxy(t, srv.Addr)
 	s := mustOpen(t, srv, network.Addr, Options{Prefix: newPrefix()})
