@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,7 +28,7 @@ func (r *release) archive(p program, t target, exe string) error {
 		{base + "/LICENSE", filepath.Join(r.root, "LICENSE"), 0o644},
 		{base + "/README.md", filepath.Join(r.root, "README.md"), 0o644},
 	}
-	for dir, as := range map[string]string{r.texts.completions: "completions", r.texts.man: "man/man1"} {
+	for dir, as := range map[string]string{r.texts[p.name].completions: "completions", r.texts[p.name].man: "man/man1"} {
 		more, err := in(dir, base+"/"+as)
 		if err != nil {
 			return err
@@ -39,11 +40,11 @@ func (r *release) archive(p program, t target, exe string) error {
 		return r.write(base+".zip", func(w io.Writer) error { return r.zip(w, files) })
 	}
 	return r.write(base+".tar.gz", func(w io.Writer) error {
-		z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+		z, err := gzip.NewWriterLevel(w, gzip.DefaultCompression)
 		if err != nil {
 			return err
 		}
-		return errors.Join(r.tar(z, files, nil), z.Close())
+		return errors.Join(r.tar(z, nil, files), z.Close())
 	})
 }
 
@@ -60,20 +61,27 @@ func (r *release) write(name string, fill func(io.Writer) error) error {
 	return errors.Join(fill(f), f.Close())
 }
 
-// tar writes files, which all belong to root and bear the time of the commit. adapt, if set,
-// changes their headers.
-func (r *release) tar(w io.Writer, files []file, adapt func(*tar.Header)) error {
+// header is that of a file in a tar: all belong to root and bear the time of the commit.
+func (r *release) header(name string, mode fs.FileMode, size int) *tar.Header {
+	return &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(size), Mode: int64(mode.Perm()), ModTime: r.made, Uname: "root", Gname: "root"}
+}
+
+// tar writes folders, then files.
+func (r *release) tar(w io.Writer, folders []string, files []file) error {
 	out := tar.NewWriter(w)
+	for _, name := range folders {
+		h := r.header(name, 0o755, 0)
+		h.Typeflag = tar.TypeDir
+		if err := out.WriteHeader(h); err != nil {
+			return err
+		}
+	}
 	for _, f := range files {
 		b, err := os.ReadFile(f.from)
 		if err != nil {
 			return err
 		}
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Size: int64(len(b)), Mode: int64(f.mode.Perm()), ModTime: r.made, Uname: "root", Gname: "root"}
-		if adapt != nil {
-			adapt(h)
-		}
-		if err := out.WriteHeader(h); err != nil {
+		if err := out.WriteHeader(r.header(f.name, f.mode, len(b))); err != nil {
 			return err
 		}
 		if _, err := out.Write(b); err != nil {
