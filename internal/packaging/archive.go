@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,7 +43,7 @@ func (r *release) archive(p program, t target, exe string) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(r.tar(z, nil, files), z.Close())
+		return errors.Join(r.tar(z, files, nil), z.Close())
 	})
 }
 
@@ -61,27 +60,20 @@ func (r *release) write(name string, fill func(io.Writer) error) error {
 	return errors.Join(fill(f), f.Close())
 }
 
-// header is that of a file in a tar: all belong to root and bear the time of the commit.
-func (r *release) header(name string, mode fs.FileMode, size int) *tar.Header {
-	return &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(size), Mode: int64(mode.Perm()), ModTime: r.made, Uname: "root", Gname: "root"}
-}
-
-// tar writes folders, then files.
-func (r *release) tar(w io.Writer, folders []string, files []file) error {
+// tar writes files, which all belong to root and bear the time of the commit. adapt, if set,
+// changes their headers.
+func (r *release) tar(w io.Writer, files []file, adapt func(*tar.Header)) error {
 	out := tar.NewWriter(w)
-	for _, name := range folders {
-		h := r.header(name, 0o755, 0)
-		h.Typeflag = tar.TypeDir
-		if err := out.WriteHeader(h); err != nil {
-			return err
-		}
-	}
 	for _, f := range files {
 		b, err := os.ReadFile(f.from)
 		if err != nil {
 			return err
 		}
-		if err := out.WriteHeader(r.header(f.name, f.mode, len(b))); err != nil {
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Size: int64(len(b)), Mode: int64(f.mode.Perm()), ModTime: r.made, Uname: "root", Gname: "root"}
+		if adapt != nil {
+			adapt(h)
+		}
+		if err := out.WriteHeader(h); err != nil {
 			return err
 		}
 		if _, err := out.Write(b); err != nil {
@@ -157,7 +149,7 @@ func gzipFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	z, err := gzip.NewWriterLevel(f, gzip.BestCompression)
+	z, err := gzip.NewWriterLevel(f, gzip.DefaultCompression)
 	if err != nil {
 		return err
 	}

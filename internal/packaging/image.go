@@ -160,5 +160,5 @@ func (r *release) index(p program, images []platformImage) error {
 		return err
 	}
 	sortFiles(list)
-	return r.write(fmt.Sprintf("%s_%s_oci.tar", p.name, strings.TrimPrefix(r.version, "v")), func(w io.Writer) error { return r.tar(w, nil, list) })
+	return r.write(fmt.Sprintf("%s_%s_oci.tar", p.name, strings.TrimPrefix(r.version, "v")), func(w io.Writer) error { return r.tar(w, list, nil) })
 }

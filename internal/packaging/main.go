@@ -186,8 +186,8 @@ func (r *release) make() error {
 			}
 			steps := map[string]func() error{"archive": func() error { return r.archive(p, t, exe) }}
 			if t.os == "linux" {
-				steps["deb"] = func() error { return r.deb(p, t, exe) }
-				steps["rpm"] = func() error { return r.rpm(p, t, exe) }
+				steps["deb"] = func() error { return r.linuxPackage("deb", p, t, exe) }
+				steps["rpm"] = func() error { return r.linuxPackage("rpm", p, t, exe) }
 				steps["image"] = func() error {
 					image, err := r.image(p, t, exe)
 					images = append(images, image)
