@@ -10,8 +10,8 @@ build: ## build everything, and the command into bin/
 	go build -o bin/leasehold ./cmd/leasehold
 
 PACKAGE ?= archive
-package: ## make the archive of this machine's system in dist/; PACKAGE=deb, rpm for another form
-	scripts/package v0.0.0-local --here --only $(PACKAGE) --into dist
+package: ## make one archive for this machine in dist/; PACKAGE=deb, rpm for another form; LITE=1 for the light build, in half the time
+	scripts/package v0.0.0-local --here $(if $(LITE),--programs leasehold-lite) --only $(PACKAGE) --into dist
 
 test: ## run every test of every module
 	scripts/test

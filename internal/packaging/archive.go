@@ -27,7 +27,7 @@ func (r *release) archive(p program, t target, exe string) error {
 		{base + "/LICENSE", filepath.Join(r.root, "LICENSE"), 0o644},
 		{base + "/README.md", filepath.Join(r.root, "README.md"), 0o644},
 	}
-	for dir, as := range map[string]string{r.texts.completions: "completions", r.texts.man: "man/man1"} {
+	for dir, as := range map[string]string{r.texts[p.name].completions: "completions", r.texts[p.name].man: "man/man1"} {
 		more, err := in(dir, base+"/"+as)
 		if err != nil {
 			return err
@@ -39,7 +39,7 @@ func (r *release) archive(p program, t target, exe string) error {
 		return r.write(base+".zip", func(w io.Writer) error { return r.zip(w, files) })
 	}
 	return r.write(base+".tar.gz", func(w io.Writer) error {
-		z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+		z, err := gzip.NewWriterLevel(w, gzip.DefaultCompression)
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func gzipFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	z, err := gzip.NewWriterLevel(f, gzip.BestCompression)
+	z, err := gzip.NewWriterLevel(f, gzip.DefaultCompression)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // command is the package of the program, and cli where its version is.
@@ -18,7 +19,7 @@ const (
 
 // build builds a static program without symbols, and returns its path.
 func (r *release) build(p program, t target) (string, error) {
-	exe := filepath.Join(r.work, "bin", p.name, t.os+"_"+t.arch, "leasehold")
+	exe := filepath.Join(r.work, "bin", p.name, p.tags, t.os+"_"+t.arch, "leasehold")
 	if t.os == "windows" {
 		exe += ".exe"
 	}
@@ -27,6 +28,7 @@ func (r *release) build(p program, t target) (string, error) {
 	}
 	flags := fmt.Sprintf("-s -w -X %[1]s.version=%[2]s -X %[1]s.revision=%[3]s -X %[1]s.revisionTime=%[4]s",
 		cli, r.version, r.revision, r.made.Format("2006-01-02T15:04:05Z"))
+	begun := time.Now()
 	args := []string{"build", "-trimpath", "-buildvcs=false", "-tags", p.tags, "-ldflags", flags}
 	for _, path := range p.plain {
 		args = append(args, "-gcflags="+path+"=-l")
@@ -41,6 +43,7 @@ func (r *release) build(p program, t target) (string, error) {
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("build %s for %v: %w", p.name, t, err)
 	}
+	step("%s for %v, compiled and linked", begun, p.name, t)
 	info, err := buildinfo.ReadFile(exe)
 	if err != nil {
 		return "", err
@@ -74,15 +77,21 @@ type texts struct {
 	units       string // of systemd
 }
 
-// describe has the full program, built for this machine, write its texts.
-func (r *release) describe() error {
-	exe, err := r.build(allPrograms[0], own())
+// describe has a program, built for this machine, write its texts. The light one lacks what writes
+// manual pages: another build of it has that.
+func (r *release) describe(p program) error {
+	if strings.Contains(p.tags, "lite") {
+		p.tags += ",man"
+	}
+	exe, err := r.build(p, own())
 	if err != nil {
 		return err
 	}
-	dir := func(name string) string { return filepath.Join(r.work, "texts", name) }
-	r.texts = texts{man: dir("man"), completions: dir("completions"), units: dir("units")}
-	for _, d := range []string{r.texts.man, r.texts.completions, r.texts.units} {
+	defer step("its manual pages, completions and units", time.Now())
+	dir := func(name string) string { return filepath.Join(r.work, "texts", p.name, name) }
+	t := texts{man: dir("man"), completions: dir("completions"), units: dir("units")}
+	r.texts[p.name] = t
+	for _, d := range []string{t.man, t.completions, t.units} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return err
 		}
@@ -92,13 +101,13 @@ func (r *release) describe() error {
 		cmd.Env, cmd.Stderr = []string{"HOME=/nonexistent", fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.made.Unix())}, os.Stderr
 		return cmd.Output()
 	}
-	if _, err := say("man", r.texts.man); err != nil {
+	if _, err := say("man", t.man); err != nil {
 		return err
 	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		text, err := say("completion", shell)
 		if err == nil {
-			err = os.WriteFile(filepath.Join(r.texts.completions, "leasehold."+shell), text, 0o644)
+			err = os.WriteFile(filepath.Join(t.completions, "leasehold."+shell), text, 0o644)
 		}
 		if err != nil {
 			return err
@@ -114,7 +123,7 @@ func (r *release) describe() error {
 		return fmt.Errorf("the unit of `leasehold init systemd` hasn't the line %q, for which the package sets its user", dynamic)
 	}
 	text := strings.Replace(string(unit), dynamic, "\nUser=leasehold\nGroup=leasehold\n", 1)
-	return os.WriteFile(filepath.Join(r.texts.units, "leasehold.service"), []byte(text), 0o644)
+	return os.WriteFile(filepath.Join(t.units, "leasehold.service"), []byte(text), 0o644)
 }
 
 // file is one of an archive, a package or an image.

@@ -4,11 +4,11 @@ package main
 
 import (
 	"embed"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/goreleaser/nfpm/v2"
 	_ "github.com/goreleaser/nfpm/v2/deb" // the formats
@@ -83,10 +83,10 @@ func (r *release) contents(p program, exe string) (files.Contents, error) {
 		return nil, err
 	}
 	own := func(name string) string { return filepath.Join(dir, name) }
-	complete := func(shell string) string { return filepath.Join(r.texts.completions, "leasehold."+shell) }
+	complete := func(shell string) string { return filepath.Join(r.texts[p.name].completions, "leasehold."+shell) }
 	list := []file{
 		{"/usr/bin/leasehold", exe, 0o755},
-		{"/usr/lib/systemd/system/leasehold.service", filepath.Join(r.texts.units, "leasehold.service"), 0o644},
+		{"/usr/lib/systemd/system/leasehold.service", filepath.Join(r.texts[p.name].units, "leasehold.service"), 0o644},
 		{"/usr/lib/systemd/system/leasehold-run@.service", own("leasehold-run@.service"), 0o644},
 		{"/usr/lib/sysusers.d/leasehold.conf", own("sysusers.conf"), 0o644},
 		{"/usr/share/bash-completion/completions/leasehold", complete("bash"), 0o644},
@@ -95,7 +95,7 @@ func (r *release) contents(p program, exe string) (files.Contents, error) {
 		{"/usr/share/doc/" + p.name + "/copyright", filepath.Join(r.root, "LICENSE"), 0o644},
 		{"/usr/share/doc/" + p.name + "/README.md", filepath.Join(r.root, "README.md"), 0o644},
 	}
-	pages, err := in(r.texts.man, "/usr/share/man/man1")
+	pages, err := in(r.texts[p.name].man, "/usr/share/man/man1")
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (r *release) content(f file, kind string) *files.Content {
 
 // compressed returns a file as gzip.
 func (r *release) compressed(f file) (file, error) {
-	to := filepath.Join(r.work, "gz", fmt.Sprintf("%s.gz", filepath.Base(f.from)))
+	to := filepath.Join(r.work, "gz", strings.TrimPrefix(f.from, r.work)+".gz")
 	if _, err := os.Stat(to); err != nil {
 		if err := gzipFile(f.from, to); err != nil {
 			return f, err

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -28,7 +29,7 @@ type release struct {
 	targets    []target
 	programs   []program
 	only       []string
-	texts      texts
+	texts      map[string]texts // by program
 }
 
 // target is a system that programs are built for.
@@ -73,7 +74,7 @@ func main() {
 }
 
 func run() error {
-	r := &release{}
+	r := &release{texts: map[string]texts{}}
 	var targets, programs, only string
 	var here bool
 	flag.StringVar(&r.root, "root", ".", "the checkout")
@@ -82,14 +83,14 @@ func run() error {
 	flag.StringVar(&targets, "targets", "", "systems, such as linux/amd64,darwin/arm64; all by default")
 	flag.StringVar(&programs, "programs", "", "leasehold, leasehold-lite; both by default")
 	flag.StringVar(&only, "only", "", strings.Join(kinds, ", ")+"; all by default")
-	flag.BoolVar(&here, "here", false, "the full program alone, for this machine's system")
+	flag.BoolVar(&here, "here", false, "for this machine's system alone, and the full program unless --programs says another")
 	flag.Parse()
 	var err error
-	if here && (targets != "" || programs != "") {
-		return errors.New("--here stands for --targets and --programs: leave them out")
+	if here && targets != "" {
+		return errors.New("--here stands for --targets: leave that out")
 	}
 	if here {
-		targets, programs = own().String(), allPrograms[0].name
+		targets, programs = own().String(), cmp.Or(programs, allPrograms[0].name)
 	}
 	if r.targets, err = choose("targets", targets, allTargets, target.String); err != nil {
 		return err
@@ -166,20 +167,23 @@ func (r *release) find() (err error) {
 	return err
 }
 
+// step says what was made, and in which time: who waits for minutes wants to know for what.
+func step(what string, begun time.Time, of ...any) {
+	fmt.Printf("%4.0f s  %s\n", time.Since(begun).Seconds(), fmt.Sprintf(what, of...))
+}
+
 // make makes all that was asked for.
 func (r *release) make() error {
-	if err := r.describe(); err != nil {
-		return err
-	}
 	for _, p := range r.programs {
+		if err := r.describe(p); err != nil {
+			return err
+		}
 		var images []platformImage
 		for _, t := range r.targets {
-			begun := time.Now()
 			exe, err := r.build(p, t)
 			if err != nil {
 				return err
 			}
-			fmt.Printf("%s %v: built in %.0f s\n", p.name, t, time.Since(begun).Seconds())
 			steps := map[string]func() error{"archive": func() error { return r.archive(p, t, exe) }}
 			if t.os == "linux" {
 				steps["deb"] = func() error { return r.linuxPackage("deb", p, t, exe) }
@@ -191,11 +195,14 @@ func (r *release) make() error {
 				}
 			}
 			for _, kind := range r.only {
-				if step := steps[kind]; step != nil {
-					if err := step(); err != nil {
-						return fmt.Errorf("%s of %s for %v: %w", kind, p.name, t, err)
-					}
+				if steps[kind] == nil {
+					continue
 				}
+				begun := time.Now()
+				if err := steps[kind](); err != nil {
+					return fmt.Errorf("%s of %s for %v: %w", kind, p.name, t, err)
+				}
+				step("%s of %s for %v", begun, kind, p.name, t)
 			}
 		}
 		if len(images) > 0 {

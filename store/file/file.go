@@ -32,6 +32,7 @@ type Store struct {
 	path    string
 	wakeDir string
 	id      string        // of this Open
+	shared  bool          // by a group
 	clock   clock.Clock   // clock.System
 	count   atomic.Uint64 // of versions made
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
 // The users of these tests, who need no entry in the lists of users.
@@ -183,6 +184,36 @@ func sharedByAll(t testing.TB, dir string) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// To a group that the URL names the file is to be writable: what doctor advises must not keep the members out.
+func TestInspectOfASharedFile(t *testing.T) {
+	asRoot(t)
+	path := filepath.Join(publicDir(t), "shared", "leases.db")
+	if err := Create(t.Context(), path, Group{ID: sharedGroup}); err != nil {
+		t.Fatal(err)
+	}
+	look := func(g *Group) driver.Finding {
+		t.Helper()
+		s, err := Open(t.Context(), path, Options{Group: g})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		return s.inspectFile()[0]
+	}
+	if f := look(&Group{ID: sharedGroup}); f.Status != driver.StatusOK || f.Advice != "" || !strings.Contains(f.Detail, "-rw-rw----") {
+		t.Errorf("as the group's: %+v", f)
+	}
+	if f := look(nil); f.Status != driver.StatusWarn || !strings.Contains(f.Advice, "add ?group=GROUP") {
+		t.Errorf("without the group: %+v", f)
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if f := look(nil); f.Status != driver.StatusWarn || !strings.HasSuffix(f.Advice, "chmod o-w") {
+		t.Errorf("for everybody: %+v", f)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
@@ -55,8 +56,15 @@ func (s *Store) inspectFile() []driver.Finding {
 			f.Status, f.Advice = driver.StatusWarn, "make room: leases run out when they can't be renewed"
 		}
 	}
-	if info.Mode().Perm()&0o022 != 0 {
-		f.Status, f.Advice = driver.StatusWarn, "others may write to it, and so free any name: chmod go-w"
+	perm := info.Mode().Perm()
+	switch {
+	case runtime.GOOS == "windows": // it has no such modes
+	case perm&0o002 != 0:
+		f.Status, f.Advice = driver.StatusWarn, "every user may write to it, and so free any name: chmod o-w"
+	case s.shared:
+		f.Detail += ", shared by its group"
+	case perm&0o020 != 0:
+		f.Status, f.Advice = driver.StatusWarn, "its group may write to it, and so free any name: add ?group=GROUP to the store's URL if the group shares it; otherwise chmod g-w"
 	}
 	return []driver.Finding{f}
 }

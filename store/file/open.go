@@ -60,6 +60,7 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 		return nil, err
 	}
 	s := newStore(path, main, writer)
+	s.shared = opts.Group != nil
 	err = s.readers.use(ctx, func(c *conn) error { return inspect(path, c) })
 	if err == nil {
 		s.place, err = placeOf(path)

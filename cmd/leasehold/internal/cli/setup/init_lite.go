@@ -15,7 +15,3 @@ func (a *app) initDynamoDBCommand() *cobra.Command {
 func (a *app) initKubernetesCommand() *cobra.Command {
 	return cli.Lacking("kubernetes", "Print the smallest Role for leases in Kubernetes")
 }
-
-func (a *app) manCommand() *cobra.Command {
-	return cli.Lacking("man", "Write the manual pages into a folder")
-}
