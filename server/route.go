@@ -60,6 +60,7 @@ var routes = append([]route{
 	{http.MethodGet, "/v1/watch", "watch", Read, (*Server).watch, []string{"prefix"}},
 	{http.MethodGet, "/v1/openapi.yaml", "openapi", Read, (*Server).openapi, nil},
 	{http.MethodGet, "/v1/whoami", "whoami", Read, (*Server).whoami, []string{"name"}},
+	{http.MethodGet, "/v1/login", opLogins, Read, (*Server).logins, nil},
 	{http.MethodGet, "/v1/store", "describe store", Read, (*Server).describe, nil},
 	{http.MethodGet, "/v1/records", "list records", Records, (*Server).listRecords, []string{"prefix"}},
 	{http.MethodGet, "/v1/records/{key}", "read record", Records, (*Server).getRecord, []string{"version", "wait", "confirm"}},
@@ -89,7 +90,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case web.Serves(r):
-		web.ServeHTTP(w, r)
+		s.servePage(w, r)
 		return
 	case s.rdlm != nil && (path == "/" || rdlm.Serves(path)):
 		s.speakRDLM(w, r)
@@ -214,6 +215,10 @@ func (s *Server) told(e Event, r *http.Request, begun time.Time) {
 // admit finds out who calls, and whether it may do that. Handlers of what isn't named by the path
 // ask [call.may] themselves; who uses a session has to be allowed to take something.
 func (s *Server) admit(rt route, c *call) error {
+	if rt.op == opLogins {
+		c.caller = nobody{}
+		return s.rates.take(s.payer(Anybody, c.r))
+	}
 	caller, err := s.opts.Authenticate(c.r)
 	if err != nil { // it is nobody's request, so it is its address's
 		if late := s.rates.take(s.payer(Anybody, c.r)); late != nil {
