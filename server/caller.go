@@ -39,6 +39,10 @@ var ErrAuthUnavailable = errors.New("it can't be found out now who calls")
 // admit finds out who calls, and whether it may do that. Handlers of what isn't named by the path
 // ask [call.may] themselves; who uses a session has to be allowed to take something.
 func (s *Server) admit(rt route, c *call) error {
+	if rt.op == opLogins {
+		c.caller = nobody{}
+		return s.rates.take(s.payer(Anybody, c.r))
+	}
 	caller, err := s.opts.Authenticate(c.r)
 	if err != nil { // it is nobody's request, so it is its address's
 		if late := s.rates.take(s.payer(Anybody, c.r)); late != nil {

@@ -181,6 +181,7 @@ func (h *hung) requests() map[string]request {
 		"GET /v1/watch":                        {local: true},
 		"GET /v1/openapi.yaml":                 {path: "/v1/openapi.yaml", local: true},
 		"GET /v1/whoami":                       {path: "/v1/whoami", local: true},
+		"GET /v1/login":                        {path: "/v1/login", local: true},
 		"GET /v1/store":                        {path: "/v1/store", local: true},
 		"GET /v1/records":                      {path: "/v1/records"},
 		"GET /v1/records/{key}":                {path: "/v1/records/record"},

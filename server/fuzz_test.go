@@ -22,7 +22,7 @@ import (
 func FuzzAPI(f *testing.F) {
 	for _, path := range []string{
 		"/v1/leases/a", "/v1/leases/a%2Fb", "/v1/leases/a/break", "/v1/leases/a/handoff", "/v1/leases/a/pause", "/v1/leases/a/resume", "/resources", "/locks/a", "/v1/leases/a/history", "/v1/leases/a/waiters", "/v1/leases?limit=-1",
-		"/v1/sessions", "/v1/sessions/.session%2Fx", "/v1/verify", "/v1/whoami", "/v1/store", "/v1/records", "/v1/records/a", "/v1/leases/%", "//", "/readyz",
+		"/v1/sessions", "/v1/sessions/.session%2Fx", "/v1/verify", "/v1/whoami", "/v1/login", "/v1/store", "/v1/records", "/v1/records/a", "/v1/leases/%", "//", "/readyz",
 	} {
 		for _, method := range []string{"GET", "PUT", "POST", "DELETE", "HEAD", "x"} {
 			f.Add(method, path, "v1;1;a;me", "key", `{"holder": "me", "ttl": "1m", "token": 1, "sequencer": "v1;1;a;me", "record": {}}`)

@@ -57,6 +57,7 @@ var routes = append([]route{
 	{http.MethodGet, "/v1/watch", "watch", Read, (*Server).watch, []string{"prefix"}},
 	{http.MethodGet, "/v1/openapi.yaml", "openapi", Read, (*Server).openapi, nil},
 	{http.MethodGet, "/v1/whoami", "whoami", Read, (*Server).whoami, []string{"name"}},
+	{http.MethodGet, "/v1/login", opLogins, Read, (*Server).logins, nil},
 	{http.MethodGet, "/v1/store", "describe store", Read, (*Server).describe, nil},
 	{http.MethodGet, "/v1/records", "list records", Records, (*Server).listRecords, []string{"prefix"}},
 	{http.MethodGet, "/v1/records/{key}", "read record", Records, (*Server).getRecord, []string{"version", "wait", "confirm"}},
@@ -86,7 +87,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case web.Serves(r):
-		web.ServeHTTP(w, r)
+		s.servePage(w, r)
 		return
 	case s.rdlm != nil && (path == "/" || rdlm.Serves(path)):
 		s.speakRDLM(w, r)

@@ -81,6 +81,8 @@ var objects = []object{
 	{reflect.TypeFor[api.PairChange](), onBoth},
 	{reflect.TypeFor[api.Pairs](), onHTTP},
 	{reflect.TypeFor[api.Whoami](), onHTTP},
+	{reflect.TypeFor[api.Logins](), onHTTP},
+	{reflect.TypeFor[api.Login](), onHTTP},
 	{reflect.TypeFor[api.Store](), onHTTP},
 	{reflect.TypeFor[api.RecordLine](), onHTTP},
 	{reflect.TypeFor[api.AcquireRequest](), onHTTP},

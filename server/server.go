@@ -126,6 +126,10 @@ type Options struct {
 	// matches [ErrAuthUnavailable] with 503. It may block while it asks others, and ends with the
 	// request's context. By default it is [Anybody].
 	Authenticate func(*http.Request) (Caller, error)
+	// Logins, if set, returns the issuers with which people can log in on the page. With wait, it
+	// may block while it asks issuers for their endpoints, and ends with the context; otherwise it
+	// returns what is known.
+	Logins func(ctx context.Context, wait bool) []Login
 	// LocalNames refuses requests whose Host is neither an address nor localhost. It is for a
 	// server without authentication that listens on loopback only. There, a page whose name was
 	// made to lead to this machine (DNS rebinding) could do everything.

@@ -158,6 +158,30 @@ type Whoami struct {
 	Names map[string][]string `json:"names,omitempty"`
 }
 
+// Logins is the answer to GET /v1/login.
+type Logins struct {
+	Logins []Login `json:"logins"` // in the order of the policy; empty if it has none
+}
+
+// Login is what a browser needs to log a person in with an OpenID Connect issuer: by an
+// authorization code and PKCE, as a public client.
+type Login struct {
+	Issuer   string `json:"issuer"`    // its URL, as its tokens have it in iss
+	ClientID string `json:"client_id"` // under which the issuer knows the page
+	Scopes   string `json:"scopes"`    // to ask for, with spaces between them
+	// What the token is to be for, as the parameter audience, which some issuers want.
+	Audience string `json:"audience,omitempty"`
+	Resource string `json:"resource,omitempty"` // the same as the parameter resource (RFC 8707)
+	// Which of the issuer's tokens this server takes as bearer token: id_token or access_token.
+	Token string `json:"token"`
+	// Where the browser goes to log in; absent while the issuer can't be asked.
+	AuthorizationEndpoint string `json:"authorization_endpoint,omitempty"`
+	// Where the browser exchanges codes and refresh tokens; absent while the issuer can't be asked.
+	TokenEndpoint string `json:"token_endpoint,omitempty"`
+	// Why nobody can log in with the issuer now; absent if people can.
+	Problem string `json:"problem,omitempty"`
+}
+
 // Store is the answer to GET /v1/store: what the store behind the server promises.
 type Store struct {
 	Engine      string        `json:"engine"`      // the kind of store

@@ -43,6 +43,23 @@ const folder = "/ui/"
 const policy = "default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'"
 
+// origin is one that may stand in a policy, where a space, a comma or a semicolon would be more.
+var origin = regexp.MustCompile(`^https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?$`)
+
+// policyFor is the policy of a page that may also send requests to those origins.
+func policyFor(origins []string) string {
+	connect := ""
+	for _, o := range slices.Compact(slices.Sorted(slices.Values(origins))) {
+		if origin.MatchString(o) {
+			connect += " " + o
+		}
+	}
+	if connect == "" {
+		return policy
+	}
+	return policy + "; connect-src 'self'" + connect
+}
+
 var kinds = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -101,6 +118,15 @@ func preloads(all map[string][]byte) (text []byte) {
 	return text
 }
 
+// tag names a page with its policy: a browser that keeps the page keeps the policy, too.
+func tag(digest string, origins []string) string {
+	if len(origins) == 0 {
+		return digest
+	}
+	sum := sha256.Sum256([]byte(policyFor(origins)))
+	return digest + "-" + hex.EncodeToString(sum[:4])
+}
+
 // Serves reports whether a request is for the page or a part of it: GET / of a client that takes
 // HTML, and /ui/.
 func Serves(r *http.Request) bool {
@@ -111,7 +137,11 @@ func Serves(r *http.Request) bool {
 }
 
 // ServeHTTP answers a request that [Serves] is true of.
-func ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func ServeHTTP(w http.ResponseWriter, r *http.Request) { Serve(w, r, nil) }
+
+// Serve is [ServeHTTP] of a page that may also send requests to those origins, https://HOST:PORT:
+// an issuer's, with which people log in. It leaves out what is no origin.
+func Serve(w http.ResponseWriter, r *http.Request, origins []string) {
 	h := w.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
 	parts, digest := page()
@@ -133,8 +163,8 @@ func ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 		h.Set("Content-Type", kinds[path.Ext(r.URL.Path)])
 	}
-	h.Set("Content-Security-Policy", policy)
+	h.Set("Content-Security-Policy", policyFor(origins))
 	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("ETag", `"`+digest+`"`)
+	h.Set("ETag", `"`+tag(digest, origins)+`"`)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }

@@ -127,3 +127,27 @@ func TestPreloads(t *testing.T) {
 		}
 	}
 }
+
+// The page may ask the issuers' origins and nobody else, and a browser that keeps the page asks again when they change.
+func TestOrigins(t *testing.T) {
+	of := func(origins ...string) http.Header {
+		w := httptest.NewRecorder()
+		Serve(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), origins)
+		return w.Header()
+	}
+	const csp = "Content-Security-Policy"
+	if got := of().Get(csp); got != policy || strings.Contains(got, "connect-src") {
+		t.Errorf("without a login: %q", got)
+	}
+	if got := of("https://id.example.com", "http://[::1]:8080", "https://id.example.com").Get(csp); got != policy+"; connect-src 'self' http://[::1]:8080 https://id.example.com" {
+		t.Errorf("%q", got)
+	}
+	for _, bad := range []string{"https://a;script-src *", "https://a b", "https://a,b", "https://*", "*", "https://a/path", "javascript:x", "https://a\n"} {
+		if got := of(bad).Get(csp); got != policy {
+			t.Errorf("%q: %q", bad, got)
+		}
+	}
+	if of().Get("ETag") == of("https://a").Get("ETag") || of("https://a").Get("ETag") == of("https://b").Get("ETag") {
+		t.Error("two policies have one tag")
+	}
+}

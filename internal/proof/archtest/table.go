@@ -280,7 +280,7 @@ var Table = []Row{
 		Why: "it is nothing but tests: the page in a browser, which the server does not need",
 	},
 	{
-		Dir: "cmd/leasehold/internal/issuer/interop", Floor: Outer, Libs: []string{"github.com/zitadel/oidc/v3", "github.com/go-jose/go-jose/v4"},
+		Dir: "cmd/leasehold/internal/issuer/interop", Floor: Outer, Libs: []string{"github.com/zitadel/oidc/v3", "github.com/go-jose/go-jose/v4", "github.com/chromedp"},
 		May: []string{"cmd/leasehold/internal/issuer", "cmd/leasehold/internal/policy", "server"},
 		Why: "it is nothing but tests: callers that a real OpenID Connect issuer names, whom the command does not need",
 	},

@@ -43,5 +43,5 @@ func TestViewsThatComeLater(t *testing.T) {
 // complete waits for the views that come after the first rows, which the page can't load without the server.
 func (p *page) complete() {
 	p.t.Helper()
-	p.until("the other views have come", `['lists', 'shards', 'pair', 'timeline', 'detail', 'operations', 'groups'].every((m) => performance.getEntriesByType('resource').some((e) => e.name.endsWith('/' + m + '.js') && e.responseEnd > 0))`)
+	p.until("the other views have come", `['lists', 'shards', 'pair', 'timeline', 'detail', 'operations', 'groups', 'login'].every((m) => performance.getEntriesByType('resource').some((e) => e.name.endsWith('/' + m + '.js') && e.responseEnd > 0))`)
 }

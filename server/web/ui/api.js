@@ -1,7 +1,7 @@
 // @ts-check
 // The server's API, for the person who looks at the page: with a bearer token if there is one.
 
-const key = 'leasehold.token';
+const key = 'leasehold.token', loginKey = 'leasehold.login';
 
 /** Problem is an answer that says why something was not done. */
 export class Problem extends Error {
@@ -17,10 +17,40 @@ export class Problem extends Error {
   }
 }
 
-/** @param {string} token */
-export function setToken(token) {
+/**
+ * @typedef {{issuer: string, sub: string, refresh: string, until: number, renew: number}} Kept  how a token was got by a login: until when it
+ *   is good, and from when it is to be renewed, by this machine's time of day; null is never
+ */
+
+/**
+ * setToken has requests bear a token, until the tab is closed; '' for none, null for the same as before.
+ * @param {string|null} token
+ * @param {Kept|null} [login]  by which it was got
+ */
+export function setToken(token, login = null) {
   if (token) sessionStorage.setItem(key, token);
-  else sessionStorage.removeItem(key);
+  else if (token === '') sessionStorage.removeItem(key);
+  if (login) sessionStorage.setItem(loginKey, JSON.stringify(login));
+  else sessionStorage.removeItem(loginKey);
+}
+
+/** keptLogin returns how the token was got, or null if not by a login. @returns {Kept|null} */
+export function keptLogin() {
+  const text = sessionStorage.getItem(loginKey);
+  if (text === null) return null;
+  const kept = JSON.parse(text);
+  return { ...kept, until: kept.until ?? Infinity, renew: kept.renew ?? Infinity };
+}
+
+/** @type {(() => Promise<boolean>)|null} */
+let renewed = null;
+
+/**
+ * onRefused has fn try for another token when the server refuses the one that there is; fn returns whether it got one.
+ * @param {() => Promise<boolean>} fn
+ */
+export function onRefused(fn) {
+  renewed = fn;
 }
 
 export function hasToken() {
@@ -34,10 +64,12 @@ export function hasToken() {
  * @returns {Promise<Response>}
  */
 export async function ask(path, init = {}) {
-  const headers = new Headers(init.headers);
   const token = sessionStorage.getItem(key);
-  if (token) headers.set('Authorization', `Bearer ${token}`);
-  const resp = await fetch(path, { ...init, headers, cache: 'no-store' });
+  let resp = await send(path, init, token);
+  if (resp.status === 401 && token && renewed) {
+    const now = () => sessionStorage.getItem(key);
+    if (now() !== token || await renewed()) resp = await send(path, init, now());
+  }
   if (resp.ok) return resp;
   /** @type {Record<string, any>} */
   let body = {};
@@ -47,6 +79,17 @@ export async function ask(path, init = {}) {
     // a proxy's answer
   }
   throw new Problem(resp.status, body);
+}
+
+/**
+ * @param {string} path
+ * @param {RequestInit} init
+ * @param {string|null} token
+ */
+function send(path, init, token) {
+  const headers = new Headers(init.headers);
+  if (token) headers.set('Authorization', `Bearer ${token}`);
+  return fetch(path, { ...init, headers, cache: 'no-store' });
 }
 
 /**

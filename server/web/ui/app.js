@@ -1,7 +1,6 @@
 // @ts-check
 // Wires the page: the stream to the model, the model to the board or to one name's detail.
-import { ask, hasToken, setToken } from './api.js';
-import { openDialog } from './dialog.js';
+import { ask, hasToken } from './api.js';
 import { byID, duration, h, inputByID, setText } from './dom.js';
 import { Feed } from './feed.js';
 import { Home } from './home.js';
@@ -11,9 +10,11 @@ import { Names } from './names.js';
 import { Overview } from './overview.js';
 import { letters, openKeys, openPalette } from './palette.js';
 import { offered } from './pairoffer.js';
+import { followLogin, forget, loginOf, settle, signIn, takeAnswer } from './signin.js';
 import { Pulse } from './spark.js';
 import { hrefOf, late, register, Router, views } from './views.js';
 
+const answer = takeAnswer(); // of an issuer, before anything else looks at the address
 const tick = 250;
 const slept = 2_000; // by which the time of day may run ahead of the monotonic clock before the machine must have been asleep
 
@@ -73,7 +74,7 @@ function refused(err) {
   if (err.status === 401) {
     cut = strangers;
     waiting = 'Sign in to see who holds what.';
-    signIn(hasToken() ? err.message : '');
+    askWho(hasToken() ? forget(err.message) : '');
   } else {
     cut = 'not allowed';
     waiting = 'You may not see this.';
@@ -114,22 +115,10 @@ async function offerPrefixes(message) {
 }
 
 /** @param {string} why */
-function signIn(why) {
-  if (why) setToken(''); // it is no good
-  const token = h('input', { type: 'password', name: 'token', autocomplete: 'off', required: !hasToken() });
-  openDialog('Who is there?', {
-    body: [
-      h('p', {}, 'Your bearer token at this server. The page sends it to this server only, and keeps it until this tab is closed.'),
-      hasToken() ? h('p', {}, 'Leave it empty to sign out.') : null,
-      h('label', {}, 'Token ', token),
-      why ? h('p.problem', { role: 'alert' }, why) : null,
-    ],
-    confirm: 'Sign in',
-    async submit() {
-      model.forget();
-      setToken(/** @type {HTMLInputElement} */ (token).value.trim());
-      start();
-    },
+function askWho(why) {
+  signIn(why, () => {
+    model.forget();
+    start();
   });
 }
 
@@ -137,6 +126,15 @@ function start() {
   waiting = 'Asking the server…';
   live.start(inputByID('prefix').value.trim());
   void describe();
+  void followLogin(notice);
+}
+
+// enter finishes a login that an issuer has answered, and looks at the names as whom that makes us.
+async function enter() {
+  if (answer) waiting = 'Logging in…';
+  const why = await settle(answer);
+  if (why) askWho(why);
+  start();
 }
 
 // describe says which store is behind the server, and whom it takes us for; it is only told, so that nothing depends on it.
@@ -220,7 +218,7 @@ let warmed = false;
 function warm() {
   if (warmed) return;
   warmed = true;
-  void Promise.allSettled([lists(), poolsOf(), shards(), pair(), timelineOf(), detailOf()]);
+  void Promise.allSettled([lists(), poolsOf(), shards(), pair(), timelineOf(), detailOf(), loginOf()]);
 }
 setTimeout(warm, 3_000);
 
@@ -327,7 +325,7 @@ function restart() {
   start();
 }
 
-byID('who').addEventListener('click', () => signIn(''));
+byID('who').addEventListener('click', () => askWho(''));
 addEventListener('hashchange', route);
 let awaiting = NaN; // until when the letter behind a g counts
 addEventListener('keydown', (e) => {
@@ -353,5 +351,5 @@ addEventListener('keydown', (e) => {
   awaiting = e.key === 'g' ? now + 1500 : NaN;
 });
 byID('go').addEventListener('click', () => openPalette(model));
-start();
+void enter();
 route();

@@ -46,11 +46,11 @@ func (v *Verifier) start() chan struct{} {
 	v.own.Go(func() {
 		ctx, cancel := clock.WithTimeout(v.ctx, clock.System(), FetchLimit)
 		defer cancel()
-		keys, err := v.fetch(ctx)
+		keys, at, err := v.fetch(ctx)
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		if v.failure = err; err == nil {
-			v.keys, v.fetched = keys, now
+			v.keys, v.at, v.fetched = keys, at, now
 		}
 		v.running = nil
 		close(done)
@@ -58,44 +58,47 @@ func (v *Verifier) start() chan struct{} {
 	return done
 }
 
-// fetch asks the issuer where its keys are, and for them.
-func (v *Verifier) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
+// fetch asks the issuer where its keys are, and for them, and where people log in.
+func (v *Verifier) fetch(ctx context.Context) (keys []jose.JSONWebKey, at Endpoints, err error) {
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, v.client), v.o.URL)
 	if err != nil {
-		return nil, err
+		return nil, at, err
 	}
 	var described struct {
-		Keys string `json:"jwks_uri"`
+		Keys    string   `json:"jwks_uri"`
+		Methods []string `json:"code_challenge_methods_supported"`
 	}
 	if err := provider.Claims(&described); err != nil {
-		return nil, err
+		return nil, at, err
 	}
 	if u, err := url.Parse(described.Keys); err != nil || !encrypted(u) {
-		return nil, fmt.Errorf("its jwks_uri is %q: want https://, or http:// on this machine", described.Keys)
+		return nil, at, fmt.Errorf("its jwks_uri is %q: want https://, or http:// on this machine", described.Keys)
 	}
+	pages := provider.Endpoint()
+	at = Endpoints{pages.AuthURL, pages.TokenURL, described.Methods}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, described.Keys, nil)
 	if err != nil {
-		return nil, err
+		return nil, at, err
 	}
 	resp, err := v.client.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, at, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", described.Keys, resp.Status)
+		return nil, at, fmt.Errorf("%s: %s", described.Keys, resp.Status)
 	}
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&set); err != nil {
-		return nil, fmt.Errorf("%s: %w", described.Keys, err)
+		return nil, at, fmt.Errorf("%s: %w", described.Keys, err)
 	}
-	keys := usable(set.Keys)
+	keys = usable(set.Keys)
 	if len(keys) == 0 {
-		return nil, fmt.Errorf("%s: has no key that verifies signatures", described.Keys)
+		return nil, at, fmt.Errorf("%s: has no key that verifies signatures", described.Keys)
 	}
-	return keys, nil
+	return keys, at, nil
 }
 
 // usable returns the public keys that verify signatures. What isn't known of the others keeps

@@ -76,6 +76,7 @@ type Verifier struct {
 
 	mu      sync.Mutex
 	keys    []jose.JSONWebKey
+	at      Endpoints
 	fetched time.Time     // when the keys were asked for that are here; zero: never
 	tried   time.Time     // when they were last asked for
 	failure error         // of that

@@ -22,6 +22,7 @@ type trusted struct {
 	Roles    string `yaml:"roles_claim"` // none by default
 	Prefix   string `yaml:"prefix"`      // before names and roles: the URL and # by default
 	CA       string `yaml:"ca"`          // file
+	Login    login  `yaml:"login"`       // on the page; none by default
 }
 
 // cluster is a Kubernetes API server, which says whose tokens of service accounts are.
@@ -34,6 +35,7 @@ type cluster struct {
 // trust asks issuers and clusters whom a token is of.
 type trust struct {
 	issuers map[trusted]*issuer.Verifier
+	logins  []trusted // those with which people log in, in the file's order
 	cluster cluster
 	review  *review.Reviewer // nil without a cluster
 }
@@ -59,6 +61,9 @@ func (f *file) checkTrust() error {
 		}
 		if slices.ContainsFunc(f.Issuers[:i], func(o trusted) bool { return o.URL == t.URL }) {
 			return fmt.Errorf("%s is there twice: want one entry, with one audience", who)
+		}
+		if err := t.Login.check(t.Audience); err != nil {
+			return fmt.Errorf("%s: login: %w", who, err)
 		}
 		prefixes[t.before()] = who
 	}
@@ -109,6 +114,9 @@ func (p *Policy) connect(f *file, before *trust) (_ *trust, err error) {
 	}()
 	wall := func() time.Time { return p.Wall() }
 	for _, t := range f.Issuers {
+		if t.Login != (login{}) {
+			w.logins = append(w.logins, t)
+		}
 		if w.issuers[t] = before.issuers[t]; w.issuers[t] != nil {
 			continue
 		}
@@ -206,6 +214,7 @@ type Trusted struct {
 	What   string // "issuer URL", or "kubernetes"
 	Detail string
 	Err    error
+	Login  bool // it is about the login on the page, which nobody else needs
 }
 
 // Check asks all whose tokens are trusted whether they can answer. It blocks until they have, or
@@ -214,10 +223,14 @@ func (p *Policy) Check(ctx context.Context) (all []Trusted) {
 	w := p.now.Load().trust
 	for t, v := range w.issuers {
 		n, err := v.Check(ctx)
-		all = append(all, Trusted{"issuer " + t.URL, fmt.Sprintf("%d keys", n), err})
+		all = append(all, Trusted{What: "issuer " + t.URL, Detail: fmt.Sprintf("%d keys", n), Err: err})
+	}
+	for _, t := range w.logins { // after the keys, with which the endpoints come
+		at, err := w.issuers[t].Endpoints(ctx, false)
+		all = append(all, Trusted{What: "login with " + t.URL, Detail: "at " + at.Authorization, Err: err, Login: true})
 	}
 	if w.review != nil {
-		all = append(all, Trusted{"kubernetes", "reviews tokens", w.review.Check(ctx)})
+		all = append(all, Trusted{What: "kubernetes", Detail: "reviews tokens", Err: w.review.Check(ctx)})
 	}
 	slices.SortFunc(all, func(a, b Trusted) int { return cmp.Compare(a.What, b.What) })
 	return all

@@ -142,7 +142,11 @@ func (s *lockServer) checkTrust(ctx context.Context) {
 		return
 	}
 	for _, t := range s.policy.Check(ctx) {
-		if t.Err != nil && ctx.Err() == nil {
+		switch {
+		case t.Err == nil || ctx.Err() != nil:
+		case t.Login:
+			s.log.Warn("nobody can log in on the page with that issuer: " + cli.OneLine(t.Err))
+		default:
 			s.log.Warn("callers that " + t.What + " names are refused until it answers: " + cli.OneLine(t.Err))
 		}
 	}

@@ -181,7 +181,7 @@ func (s *lockServer) complete() (err error) {
 			}
 			s.log.Info("the policy has changed, and was read again")
 		}
-		s.opts.Authenticate = s.policy.Authenticate
+		s.opts.Authenticate, s.opts.Logins = s.policy.Authenticate, s.policy.Logins
 	}
 	if o.Audit != "" {
 		if s.audit, err = openAudit(s.a, o.Audit); err != nil {

@@ -72,6 +72,9 @@ func trusted(ctx context.Context, path string) (found []driver.Finding) {
 		f := driver.Finding{What: t.What, Status: driver.StatusOK, Detail: t.Detail}
 		if t.Err != nil {
 			f.Status, f.Detail, f.Advice = driver.StatusFail, t.Err.Error(), "callers that it names are refused until it answers"
+			if t.Login {
+				f.Advice = "nobody can log in with it on the page"
+			}
 		}
 		found = append(found, f)
 	}

@@ -49,7 +49,7 @@ func newSite(t *testing.T, text string) *site {
 		return time.Now().Add(s.later)
 	}
 	st := memory.NewDB(memory.Options{}).Open()
-	srv, err := server.New(st, server.Options{Authenticate: p.Authenticate, OnEvent: func(e server.Event) {
+	srv, err := server.New(st, server.Options{Authenticate: p.Authenticate, Logins: p.Logins, OnEvent: func(e server.Event) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.events = append(s.events, e)

@@ -32,6 +32,7 @@ type provider struct {
 	lifetime  time.Duration
 	groups    []string
 	callsKeys int
+	browser   browser // of the page
 }
 
 // key is one that signs, or verifies.
@@ -50,11 +51,11 @@ func newProvider(t *testing.T) *provider {
 	t.Helper()
 	p := &provider{audience: "leasehold", lifetime: time.Hour, groups: []string{"sre"}}
 	var handler http.Handler
-	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(w, r) }))
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.answer(w, r, handler) }))
 	t.Cleanup(p.Server.Close)
 	p.Storage = storage.NewStorage(storage.NewUserStore(p.URL))
 	p.rotate(t, "2026-a")
-	o, err := op.NewProvider(&op.Config{CryptoKey: [32]byte{1}, AuthMethodPost: true}, p, op.StaticIssuer(p.URL), op.WithAllowInsecure(), op.WithLogger(slog.New(slog.DiscardHandler)))
+	o, err := op.NewProvider(&op.Config{CryptoKey: [32]byte{1}, AuthMethodPost: true, CodeMethodS256: true, GrantTypeRefreshToken: true}, p, op.StaticIssuer(p.URL), op.WithAllowInsecure(), op.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}
