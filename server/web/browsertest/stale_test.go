@@ -85,7 +85,7 @@ func TestServerIsGone(t *testing.T) {
 	p.until("it says so", `/reached|closed/.test(document.getElementById('live').innerText)`)
 	p.until("it was held", row("job")+`.querySelector('.badge').innerText === 'was held'`)
 	p.do(chromedp.Click(chromedp.CSS("#rows a")))
-	p.until("the detail is not current either", `document.querySelector('.heading .badge').innerText === 'was held' && document.querySelector('.meaning').innerText.includes('what was known last')`)
+	p.until("the detail is not current either", `document.querySelector('.heading .badge').innerText === 'was held' && document.querySelector('.meaning').innerText.includes('last known state')`)
 	p.until("nothing is offered", `!document.querySelector('.actions button:not([hidden])')`)
 	p.until("it says why", `document.querySelector('#detail .problem').innerText.includes('reached')`)
 	p.shot("gone-detail")
