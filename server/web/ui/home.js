@@ -110,7 +110,7 @@ export class Home {
       if (!row) return;
       const state = census.state.get(name) || '', e = model.expiry(row);
       badge(el, state, '', stale);
-      const since = !stale && state === 'expired' && e.exact && Number.isFinite(e.until) ? ` For ${duration(Math.floor((now - e.until) / 1000) * 1000)}.` : '';
+      const since = !stale && state === 'expired' && e.exact && Number.isFinite(e.until) ? ` It expired ${duration(Math.floor((now - e.until) / 1000) * 1000)} ago.` : '';
       setText(text, means(state, { ...row.lease, holder: soleHolder(row.lease) }, e, [], now, model.wall) + since);
     });
   }
