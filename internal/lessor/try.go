@@ -63,8 +63,8 @@ func (n *name) next() protocol.Action {
 	return n.d.Next(env, true)
 }
 
-// refuse answers those who don't wait, but for the first of the queue, when somebody holds the
-// name.
+// refuse answers the callers that don't wait, but for the first of the queue, when somebody holds
+// the name.
 func (n *name) refuse() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

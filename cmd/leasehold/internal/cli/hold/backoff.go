@@ -10,7 +10,7 @@ const (
 	mostRest  = time.Minute
 )
 
-// Next returns how long to rest after a command that has lived for so long: twice as long as the
+// Next returns how long to rest after a command that lived for that time: twice as long as the
 // last time, unless it was a long life.
 func (b *Backoff) Next(lived time.Duration) time.Duration {
 	b.last = min(max(2*b.last, leastRest), mostRest)

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
 )
 
-// manCommand is for those who package the program. The tag man brings it into the light build that
+// manCommand is for packagers of the program. The tag man brings it into the light build that
 // writes the pages of the light package.
 func (a *app) manCommand() *cobra.Command {
 	return &cobra.Command{
