@@ -175,7 +175,7 @@ func TestLive(t *testing.T) {
 	p.state("job", "held")
 	s.waiter(t, "job", "next")
 	p.state("job", "contended")
-	p.until("draining", `+document.querySelector('#rows .bar i').style.transform.match(/[\d.]+/)[0] < 0.97`)
+	p.until("draining", `parseFloat(document.querySelector('#rows .bar').style.backgroundSize) < 97`)
 }
 
 // retype selects what is in an input, so that what is typed takes its place.

@@ -6,10 +6,10 @@ import { duration, h, setText } from './dom.js';
 export class Expiry {
   /** @param {string} [role] */
   constructor(role) {
-    this.fill = h('i');
+    this.bar = h('span.bar', { 'aria-hidden': 'true' });
     this.text = h('span');
     this.key = '';
-    this.el = h('span.expiry', { role: role || null }, h('span.bar', { 'aria-hidden': 'true' }, this.fill), this.text);
+    this.el = h('span.expiry', { role: role || null }, this.bar, this.text);
   }
 
   /**
@@ -28,7 +28,7 @@ export class Expiry {
     if (key !== this.key) {
       this.key = key;
       this.el.classList.toggle('none', !known);
-      this.fill.style.transform = `scaleX(${share.toFixed(3)})`;
+      this.bar.style.backgroundSize = `${(share * 100).toFixed(1)}% 100%`;
       this.el.dataset.level = level;
       this.el.title = title;
     }

@@ -2,7 +2,7 @@
 // A table of any length. Only the rows in view are elements, so that 10,000 rows cost what a screenful costs.
 import { h, setText } from './dom.js';
 
-const beyond = 8; // rows above and below the view that are there, too, to tab and scroll into
+const beyond = 4; // rows above and below the view that are there, too, to tab and scroll into
 
 /**
  * @template T
@@ -110,6 +110,9 @@ export class Grid {
     const from = Math.max(Math.floor(top / height) - beyond, 0);
     const to = Math.max(Math.min(Math.ceil((top + innerHeight) / height) + beyond, n), from);
     const whole = `${n * height}px`;
+    // What comes before the view is one measure of the body's: a place for each row would be a layer to consider for each.
+    const before = `${Math.min(from, n) * height}px`;
+    if (this.body.style.paddingTop !== before) this.body.style.paddingTop = before;
     if (this.body.style.height !== whole) {
       this.body.style.height = whole;
       this.el.setAttribute('aria-rowcount', String(n + 1));
@@ -125,7 +128,7 @@ export class Grid {
     }
     let next = this.body.firstChild;
     for (let i = from; i < Math.min(to, n); i++) {
-      const el = this.line(i, i * height, now, stale, all);
+      const el = this.line(i, now, stale, all);
       if (el === next) next = next.nextSibling;
       else this.body.insertBefore(el, next);
     }
@@ -137,12 +140,11 @@ export class Grid {
 
   /**
    * @param {number} i
-   * @param {number} y
    * @param {number} now
    * @param {boolean} stale
    * @param {boolean} all
    */
-  line(i, y, now, stale, all) {
+  line(i, now, stale, all) {
     const item = this.items[i];
     let line = this.lines.get(item.key);
     const fresh = !line;
@@ -151,8 +153,6 @@ export class Grid {
       line.link.setAttribute('aria-expanded', String(item.open));
       setText(/** @type {Node} */ (line.el.lastChild), item.more || '');
     } else if (fresh || all) line.show(/** @type {T} */ (item.of), now, stale);
-    const at = `translateY(${y}px)`;
-    if (line.el.style.transform !== at) line.el.style.transform = at;
     const index = String(i + 2);
     if (line.el.getAttribute('aria-rowindex') !== index) line.el.setAttribute('aria-rowindex', index);
     return line.el;
