@@ -132,11 +132,17 @@ func (f *follower) sort(begin, end []string) {
 		t := f.own[number(key)]
 		switch {
 		case t != nil:
+			if t.locked {
+				f.ear.Covers(key)
+			}
 		case len(f.own) < narrow:
 			t = &topic{keys: map[string]struct{}{}}
 			f.own[number(key)] = t
 		default:
 			f.others[key] = struct{}{}
+			if f.crowd != nobodys {
+				f.ear.Covers(key)
+			}
 			continue
 		}
 		t.keys[key] = struct{}{}
@@ -214,7 +220,7 @@ func (f *follower) lock(ctx context.Context, conn *pgx.Conn) error {
 	for _, n := range got {
 		f.own[n].locked = true
 		for key := range f.own[n].keys {
-			f.ear.Changed(key)
+			f.ear.Covers(key)
 		}
 	}
 	return nil
@@ -247,7 +253,7 @@ func (f *follower) join(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	case f.crowd != was: // nobody told what was written before
 		for key := range f.others {
-			f.ear.Changed(key)
+			f.ear.Covers(key)
 		}
 	}
 	return nil

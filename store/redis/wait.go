@@ -152,7 +152,7 @@ func (src source) hear(ctx context.Context, sub *goredis.PubSub, ear notify.Ear)
 			switch {
 			case m.Kind == "unsubscribe":
 			case ofKey:
-				ear.Changed(key)
+				ear.Covers(key)
 			default:
 				ear.Up()
 			}

@@ -6,6 +6,9 @@
 // reads everything that is waited for. When the subscription to one key begins, the reader reads
 // that key. The reader also reads everything at intervals: seldom while the subscription stands,
 // often while it doesn't. So a notification that is lost delays a Wait, and does no other harm.
+//
+// A Wait that goes on from what the last one has returned reads nothing first, while the
+// subscription to its key stands and has told nothing since.
 package notify
 
 import (
@@ -55,9 +58,12 @@ func (e Ear) Up() {
 	e.w.setListening(true)
 }
 
-// Changed says that the key may have changed: the server told so, or from now on it tells of this
-// key.
+// Changed says that the key may have changed: the server told so.
 func (e Ear) Changed(key string) { e.w.Changed(key) }
+
+// Covers says that the server tells of this key, from now on until the key was one of those to end,
+// or Listen returns.
+func (e Ear) Covers(key string) { e.w.covers(key) }
 
 // Next returns what has changed since the last call in which keys are to be listened to: those that
 // somebody waits for, or did in the last half minute. The first call of a Listen returns all of
@@ -104,12 +110,21 @@ type Waiters struct {
 	started   bool
 	closed    bool
 	byKey     map[string]map[*waiter]struct{}
-	sought    map[string]clock.Instant // keys to listen to, and since when nobody waits for them
-	fresh     map[string]bool          // those of them that the source hasn't been given
-	aired     clock.Instant            // when it was looked for what nobody waits for any more
-	told      map[string]bool          // keys that the server told of
-	all       bool                     // look at everything: the subscription has begun, or ended
+	sought    map[string]*sought // keys to listen to
+	fresh     map[string]bool    // those of them that the source hasn't been given
+	aired     clock.Instant      // when it was looked for what nobody waits for any more
+	told      map[string]bool    // keys that the server told of
+	all       bool               // look at everything: the subscription has begun, or ended
 	listening bool
+}
+
+// sought is a key to listen to.
+type sought struct {
+	idle    clock.Instant // since when nobody waits for it
+	covered bool          // the server tells of it
+	news    int           // how often it told
+	known   bool          // the version was read, and the server has told nothing since
+	version string
 }
 
 // waiter is one Wait.
@@ -123,12 +138,12 @@ func New(src Source) *Waiters {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Waiters{
 		src: src, clk: clock.System(), ctx: ctx, cancel: cancel, kick: make(chan struct{}, 1), more: make(chan struct{}, 1),
-		byKey: map[string]map[*waiter]struct{}{}, sought: map[string]clock.Instant{}, fresh: map[string]bool{}, told: map[string]bool{},
+		byKey: map[string]map[*waiter]struct{}{}, sought: map[string]*sought{}, fresh: map[string]bool{}, told: map[string]bool{},
 	}
 }
 
 // Wait implements [store.Waiter]. read is the engine's own look at one want: the first look, with
-// the caller's context.
+// the caller's context, where one is needed.
 func (w *Waiters) Wait(ctx context.Context, want Want, read func(context.Context) (store.Record, error)) (store.Record, error) {
 	me := &waiter{want, make(chan Result, 1)}
 	if !w.join(me) {
@@ -137,8 +152,14 @@ func (w *Waiters) Wait(ctx context.Context, want Want, read func(context.Context
 	defer w.leave(me)
 	// What changes from here on is told, or met by the read that follows when the subscription to
 	// the key begins.
-	if rec, err := read(ctx); err != nil || rec.Version != want.Version {
-		return rec, err
+	if current, news := w.current(want); !current {
+		rec, err := read(ctx)
+		if err == nil {
+			w.saw(want.Key, rec.Version, news)
+		}
+		if err != nil || rec.Version != want.Version {
+			return rec, err
+		}
 	}
 	if !w.start(want.Key) {
 		return store.Record{}, store.ErrClosed
@@ -174,8 +195,8 @@ func (w *Waiters) leave(me *waiter) {
 		return
 	}
 	delete(w.byKey, me.want.Key)
-	if _, ok := w.sought[me.want.Key]; ok {
-		w.sought[me.want.Key] = w.clk.Now()
+	if s := w.sought[me.want.Key]; s != nil {
+		s.idle = w.clk.Now()
 	}
 	if !w.listening { // a source that is deaf asks for nothing, ever
 		delete(w.sought, me.want.Key)
@@ -190,8 +211,8 @@ func (w *Waiters) start(key string) bool {
 	if w.closed {
 		return false
 	}
-	if _, ok := w.sought[key]; !ok {
-		w.sought[key], w.fresh[key] = 0, true
+	if w.sought[key] == nil {
+		w.sought[key], w.fresh[key] = &sought{}, true
 		select {
 		case w.more <- struct{}{}:
 		default:
@@ -223,8 +244,8 @@ func (w *Waiters) next() (begin, end []string) {
 		return begin, nil
 	}
 	w.aired = now
-	for key, since := range w.sought {
-		if len(w.byKey[key]) == 0 && now.Sub(since) >= linger {
+	for key, s := range w.sought {
+		if len(w.byKey[key]) == 0 && now.Sub(s.idle) >= linger {
 			delete(w.sought, key)
 			end = append(end, key)
 		}
@@ -245,7 +266,41 @@ func (w *Waiters) setListening(on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.listening, w.all = on, true
+	for _, s := range w.sought {
+		s.covered, s.known = false, false
+	}
 	w.nudge()
+}
+
+// current reports whether a want is what was read last, of a key of which the server has told
+// nothing since and would. Else news says what saw is to know of the read that follows.
+func (w *Waiters) current(want Want) (current bool, news int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.sought[want.Key]
+	if s == nil {
+		return false, -1
+	}
+	return s.covered && s.known && s.version == want.Version, s.news
+}
+
+// saw takes down what a read has shown. It counts if the server has told nothing of the key since
+// the read began, when it had told so often.
+func (w *Waiters) saw(key, version string, news int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.sought[key]; s != nil && s.news == news {
+		s.known, s.version = true, version
+	}
+}
+
+func (w *Waiters) covers(key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.sought[key]; s != nil {
+		s.covered = true
+	}
+	w.changed(key)
 }
 
 // Changed has those who wait for the key look at it. An engine calls it for what its handle writes,
@@ -253,6 +308,15 @@ func (w *Waiters) setListening(on bool) {
 func (w *Waiters) Changed(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.changed(key)
+}
+
+// changed is Changed. w.mu is held.
+func (w *Waiters) changed(key string) {
+	if s := w.sought[key]; s != nil {
+		s.known = false
+		s.news++
+	}
 	if len(w.byKey[key]) > 0 {
 		w.told[key] = true
 		w.nudge()
@@ -268,19 +332,32 @@ func (w *Waiters) Close() {
 	w.running.Wait()
 }
 
+// asked is who is to be looked at for one want.
+type asked struct {
+	by   []*waiter
+	news int // for saw
+}
+
 // take returns those who are to be looked at, everybody or those whose keys the server told of, and
 // which of the two.
-func (w *Waiters) take(everybody bool) (due map[Want][]*waiter, all bool) {
+func (w *Waiters) take(everybody bool) (due map[Want]*asked, all bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	everybody = everybody || w.all
-	due = map[Want][]*waiter{}
+	due = map[Want]*asked{}
 	for key, set := range w.byKey {
 		if !everybody && !w.told[key] {
 			continue
 		}
+		news := -1
+		if s := w.sought[key]; s != nil {
+			news = s.news
+		}
 		for me := range set {
-			due[me.want] = append(due[me.want], me)
+			if due[me.want] == nil {
+				due[me.want] = &asked{news: news}
+			}
+			due[me.want].by = append(due[me.want].by, me)
 		}
 	}
 	w.all = false

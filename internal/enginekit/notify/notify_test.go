@@ -20,10 +20,12 @@ type server struct {
 	readErr  error
 	deaf     bool
 	mute     bool          // it loses notifications
+	shy      bool          // it tells of no key
 	broken   chan struct{} // closed to end the subscription
 	slow     time.Duration // a read takes so long, after it has looked
 	reads    int
 	looked   int // at wants
+	first    int // looks of Waits' own
 	tell     func(string)
 	heeds    map[string]bool // keys that it tells of
 	begun    int             // subscriptions
@@ -60,6 +62,9 @@ func (s *server) Read(ctx context.Context, wants []Want) ([]Result, error) {
 // heed has it tell of what the ear names.
 func (s *server) heed(ear Ear) {
 	begin, end := ear.Next()
+	if s.shy {
+		begin = nil
+	}
 	s.do(func() {
 		for _, key := range begin {
 			s.heeds[key] = true
@@ -69,7 +74,7 @@ func (s *server) heed(ear Ear) {
 		}
 	})
 	for _, key := range begin {
-		ear.Changed(key)
+		ear.Covers(key)
 	}
 }
 
@@ -120,6 +125,7 @@ func (s *server) wait(ctx context.Context, w *Waiters, key, version string) (sto
 	return w.Wait(ctx, Want{key, version}, func(context.Context) (store.Record, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		s.first++
 		return store.Record{Key: key, Version: s.versions[key]}, nil
 	})
 }

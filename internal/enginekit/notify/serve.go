@@ -44,7 +44,11 @@ func (w *Waiters) attend() {
 	pause, failed := pollMin, 0
 	var due clock.Instant // to look at everybody
 	again := func(after time.Duration) { due = w.clk.Now().Add(after) }
-	again(jitter(pause))
+	if _, listening := w.state(); listening {
+		again(netMin + rand.N(netMax-netMin))
+	} else {
+		again(jitter(pause))
+	}
 	for everybody := false; ; {
 		those, all := w.take(everybody)
 		found, err := w.look(those)
@@ -96,7 +100,7 @@ func (w *Waiters) sleep(due clock.Instant, kick <-chan struct{}) bool {
 
 // look reads for those who are due and wakes whom it found something for. Nobody gets what was read
 // before it came: those who are due had come before.
-func (w *Waiters) look(due map[Want][]*waiter) (found bool, err error) {
+func (w *Waiters) look(due map[Want]*asked) (found bool, err error) {
 	wants := make([]Want, 0, min(len(due), batch))
 	flush := func() error {
 		ctx, cancel := context.WithTimeout(w.ctx, readLimit)
@@ -106,9 +110,17 @@ func (w *Waiters) look(due map[Want][]*waiter) (found bool, err error) {
 			return err
 		}
 		for i, r := range results {
+			want := wants[i]
+			switch {
+			case r.Err != nil: // a version that can't be read isn't known
+			case r.Changed:
+				w.saw(want.Key, r.Rec.Version, due[want].news)
+			default:
+				w.saw(want.Key, want.Version, due[want].news)
+			}
 			if r.Changed || r.Err != nil {
 				found = true
-				for _, me := range due[wants[i]] {
+				for _, me := range due[want].by {
 					me.wake(r)
 				}
 			}
@@ -137,9 +149,9 @@ func (me *waiter) wake(r Result) {
 	}
 }
 
-func deliver(due map[Want][]*waiter, err error) {
-	for _, all := range due {
-		for _, me := range all {
+func deliver(due map[Want]*asked, err error) {
+	for _, a := range due {
+		for _, me := range a.by {
 			me.wake(Result{Err: err})
 		}
 	}
