@@ -205,10 +205,14 @@ func (t *term) enlist(ctx context.Context, change func(m *shardmap.Member)) (sto
 		written = *rec
 		return true, err
 	})
-	if err == nil {
-		err = ring(ctx, o.st, o.space)
+	if err != nil {
+		return written, err
 	}
-	return written, err
+	// Rung or not, the assigner looks at the members at the latest after a third of the TTL.
+	if err := ring(ctx, o.st, o.space); err != nil {
+		o.report(err)
+	}
+	return written, nil
 }
 
 // delist takes the worker's own record away.
