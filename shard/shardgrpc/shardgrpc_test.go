@@ -25,73 +25,45 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/proof/shardtest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/shard"
 	"github.com/leasehold/leasehold/shard/shardgrpc"
-	"github.com/leasehold/leasehold/store"
-	"github.com/leasehold/leasehold/store/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world is a space with workers behind real gRPC servers on loopback.
 type world struct {
-	t  *testing.T
-	st store.Store
-	db *memory.DB
+	*shardtest.World
 
 	creds credentials.TransportCredentials // of servers; nil for none
-
-	mu       sync.Mutex
-	marks    map[string]fence.Mark // of keys
-	accepted map[string]int        // by what was written
-	hits     []string              // which worker was asked
 }
 
-var names = []string{"k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"}
-
-func newWorld(t *testing.T) *world {
-	db := memory.NewDB(memory.Options{})
-	w := &world{t: t, db: db, st: db.Open(), marks: map[string]fence.Mark{}, accepted: map[string]int{}}
-	t.Cleanup(func() { w.st.Close() })
-	return w
-}
+func newWorld(t *testing.T) *world { return &world{World: shardtest.New(t)} }
 
 type worker struct {
-	*shard.Owner
-	name, address string
-	srv           *grpc.Server
+	shardtest.Worker
+	address string
+	srv     *grpc.Server
 
 	instead atomic.Pointer[func(context.Context) error] // of what a worker does
 }
-
-const ttl = 5 * time.Second
 
 // join starts a worker that counts what it accepts.
 func (w *world) join(name string) *worker { return w.joinAt(name, "127.0.0.1:0") }
 
 func (w *world) joinAt(name, address string) *worker {
-	w.t.Helper()
-	p := &worker{name: name}
-	listener, err := (&net.ListenConfig{}).Listen(w.t.Context(), "tcp", address)
+	w.T.Helper()
+	p := &worker{}
+	listener, err := (&net.ListenConfig{}).Listen(w.T.Context(), "tcp", address)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	p.address = listener.Addr().String()
-	st := w.db.Open()
-	m, err := lease.NewManager(st, lease.Options{TTL: ttl})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	p.Owner, err = shard.Join(w.t.Context(), m, shard.Space{Name: "s", Names: names}, shard.Worker{Name: name, Address: p.address, Strategy: settled{}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	p.Worker = w.Join(name, p.address)
 	hit := func(ctx context.Context) error {
-		w.mu.Lock()
-		w.hits = append(w.hits, name)
-		w.mu.Unlock()
+		w.Hit(name)
 		if f := p.instead.Load(); f != nil {
 			return (*f)(ctx)
 		}
@@ -119,28 +91,13 @@ func (w *world) joinAt(name, address string) *worker {
 	p.srv.RegisterService(&service, w)
 	served := make(chan error, 1)
 	go func() { served <- p.srv.Serve(listener) }()
-	w.t.Cleanup(func() {
+	w.T.Cleanup(func() {
 		p.srv.Stop()
-		if err := errors.Join(<-served, p.Close(), m.Close(), st.Close()); err != nil {
-			w.t.Error(err)
+		if err := <-served; err != nil {
+			w.T.Error(err)
 		}
 	})
 	return p
-}
-
-// settled gives the first worker what nobody owns, and lets the rest stay where a test has moved it.
-type settled struct{}
-
-func (settled) Plan(s *shard.State) (moves []shard.Move) {
-	for i, sl := range s.Slices {
-		for n, to := range s.Workers {
-			if !to.Goes && (sl.Owner < 0 || s.Workers[sl.Owner].Goes) && sl.Next < 0 {
-				moves = append(moves, shard.Move{Slice: i, To: n})
-				break
-			}
-		}
-	}
-	return moves
 }
 
 const (
@@ -178,86 +135,18 @@ var service = grpc.ServiceDesc{
 	}}},
 }
 
-// accept is the program behind the interceptors: a guard keeps a mark for each key.
+// accept is the program behind the interceptors.
 func (w *world) accept(ctx context.Context, text string) error {
-	s := shardgrpc.Slice(ctx)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := s.Check(); err != nil {
-		return err
-	}
-	mark, err := w.marks[s.Name].Admit(s.Name, s.Sequencer().Holder, s.Token)
-	if err != nil {
-		w.t.Error(err)
-	}
-	w.marks[s.Name] = mark
-	w.accepted[text]++
-	return nil
-}
-
-// asked says which workers were asked, in order.
-func (w *world) asked() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return strings.Join(w.hits, " ")
-}
-
-func (w *world) count(text string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.accepted[text]
-}
-
-func (w *world) router() *shard.Router {
-	w.t.Helper()
-	r, err := shard.NewRouter(w.t.Context(), w.st, "s", shard.RouterOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(r.Close)
-	return r
-}
-
-// until blocks until what says true.
-func (w *world) until(what string, ok func() bool) {
-	w.t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for late := time.After(20 * time.Second); !ok(); {
-		select {
-		case <-tick.C:
-		case <-late:
-			w.t.Fatalf("not within 20 s: %s", what)
-		}
-	}
-}
-
-func (w *world) owns(p *worker, keys ...string) {
-	w.t.Helper()
-	w.until(fmt.Sprint(p.name, " owns ", keys), func() bool {
-		for _, k := range keys {
-			if _, err := p.Check(k); err != nil {
-				return false
-			}
-		}
-		return true
-	})
-}
-
-func (w *world) move(key string, p *worker) {
-	w.t.Helper()
-	if err := shard.RequestMove(w.t.Context(), w.st, "s", key, p.name); err != nil {
-		w.t.Fatal(err)
-	}
+	return w.Accept(shardgrpc.Slice(ctx), text)
 }
 
 func (w *world) client(r *shard.Router, opts shardgrpc.Options) *grpc.ClientConn {
-	w.t.Helper()
+	w.T.Helper()
 	conn, err := shardgrpc.NewClient(r, opts, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
-	w.t.Cleanup(func() { conn.Close() })
+	w.T.Cleanup(func() { conn.Close() })
 	return conn
 }
 
@@ -281,8 +170,8 @@ func want(t *testing.T, what string, err error, code codes.Code) {
 func TestMovesWhileCallsRun(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.join("a"), w.join("b")
-	w.owns(a, names[:1]...)
-	r := w.router()
+	w.Owns(a.Worker, shardtest.Names[:1]...)
+	r := w.Router()
 	ctx, stop := context.WithCancel(t.Context())
 	var callers sync.WaitGroup
 	var mu sync.Mutex
@@ -292,7 +181,7 @@ func TestMovesWhileCallsRun(t *testing.T) {
 		callers.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				text := fmt.Sprint(i, "/", n)
-				if err := write(t.Context(), conn, names[n%len(names)], text); err != nil { // it waits for the next owner
+				if err := write(t.Context(), conn, shardtest.Names[n%len(shardtest.Names)], text); err != nil { // it waits for the next owner
 					t.Errorf("%s: %v", text, err)
 				}
 				mu.Lock()
@@ -302,23 +191,14 @@ func TestMovesWhileCallsRun(t *testing.T) {
 		})
 	}
 	for n := range 30 {
-		to := []*worker{b, a}[n/len(names)%2]
-		key := names[n%len(names)]
-		w.move(key, to)
-		w.owns(to, key)
+		to := []*worker{b, a}[n/len(shardtest.Names)%2]
+		key := shardtest.Names[n%len(shardtest.Names)]
+		w.Move(key, to.Worker)
+		w.Owns(to.Worker, key)
 	}
 	stop()
 	callers.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for text, n := range w.accepted {
-		if n != 1 || !written[text] {
-			t.Errorf("%s was accepted %d times; its caller was told so: %t", text, n, written[text])
-		}
-	}
-	if len(written) != len(w.accepted) || len(written) < 100 {
-		t.Errorf("callers were told of %d writes, and %d were accepted", len(written), len(w.accepted))
-	}
+	w.Once(written)
 	t.Logf("%d writes accepted, 30 moves", len(written))
 }
 
@@ -326,19 +206,19 @@ func TestMovesWhileCallsRun(t *testing.T) {
 func TestAWrongOwnerOnce(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.join("a"), w.join("b")
-	w.owns(a, "k0")
-	r := w.router()
+	w.Owns(a.Worker, "k0")
+	r := w.Router()
 	r.Close() // it knows what it knows
-	w.move("k0", b)
-	w.owns(b, "k0")
-	w.until("a knows the owner", func() bool {
+	w.Move("k0", b.Worker)
+	w.Owns(b.Worker, "k0")
+	w.Until("a knows the owner", func() bool {
 		var wrong *shard.WrongOwner
 		_, err := a.Check("k0")
 		return errors.As(err, &wrong) && wrong.Now == b.address
 	})
 	conn := w.client(r, impatient)
-	if err := write(t.Context(), conn, "k0", "x"); err != nil || w.asked() != "a b" || w.count("x") != 1 {
-		t.Errorf("%v; asked %s; accepted %d times", err, w.asked(), w.count("x"))
+	if err := write(t.Context(), conn, "k0", "x"); err != nil || w.Asked() != "a b" || w.Count("x") != 1 {
+		t.Errorf("%v; asked %s; accepted %d times", err, w.Asked(), w.Count("x"))
 	}
 
 	// A stream isn't begun again, and its caller is told.
@@ -346,8 +226,8 @@ func TestAWrongOwnerOnce(t *testing.T) {
 	_ = ss.SendMsg(wrapperspb.String("y")) // it may have been refused by then
 	err := ss.RecvMsg(&wrapperspb.StringValue{})
 	want(t, "a stream", err, codes.FailedPrecondition)
-	if wrong := shardgrpc.WrongOwner(err); wrong == nil || wrong.Now != b.address || wrong.Token == 0 || w.count("y") != 0 {
-		t.Errorf("%v, %+v; accepted %d times", err, wrong, w.count("y"))
+	if wrong := shardgrpc.WrongOwner(err); wrong == nil || wrong.Now != b.address || wrong.Token == 0 || w.Count("y") != 0 {
+		t.Errorf("%v, %+v; accepted %d times", err, wrong, w.Count("y"))
 	}
 }
 
@@ -365,19 +245,19 @@ func begin(ctx context.Context, t *testing.T, conn *grpc.ClientConn, key string)
 func TestAWorkerThatHasGone(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.join("a"), w.join("b")
-	w.owns(a, "k0")
-	r := w.router()
+	w.Owns(a.Worker, "k0")
+	r := w.Router()
 	conn := w.client(r, shardgrpc.Options{})
 	if err := write(t.Context(), conn, "k0", "w"); err != nil {
 		t.Fatal(err)
 	}
-	late := w.router()
+	late := w.Router()
 	late.Close()
 	old := w.client(late, shardgrpc.Options{})
 	if err := a.Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.owns(b, names...)
+	w.Owns(b.Worker, shardtest.Names...)
 	a.srv.GracefulStop() // the way of a worker that leaves
 	for _, c := range []*grpc.ClientConn{conn, old} {
 		if err := write(t.Context(), c, "k0", "x"); err != nil {
@@ -385,20 +265,20 @@ func TestAWorkerThatHasGone(t *testing.T) {
 		}
 	}
 	again := w.joinAt("a2", a.address)
-	w.move("k0", again)
+	w.Move("k0", again.Worker)
 	if err := write(t.Context(), conn, "k0", "y"); err != nil {
 		t.Error(err)
 	}
-	w.owns(again, "k0")
-	if err := write(t.Context(), conn, "k0", "z"); err != nil || w.count("x") != 2 || w.count("y") != 1 || w.count("z") != 1 {
-		t.Errorf("%v; accepted %v", err, w.accepted)
+	w.Owns(again.Worker, "k0")
+	if err := write(t.Context(), conn, "k0", "z"); err != nil || w.Count("x") != 2 || w.Count("y") != 1 || w.Count("z") != 1 {
+		t.Errorf("%v; accepted %v", err, w.Accepted())
 	}
 	// Nobody is there any more: nothing is sent, and the caller is told.
 	again.srv.Stop()
-	before := w.asked()
+	before := w.Asked()
 	want(t, "without a worker", write(t.Context(), w.client(r, impatient), "k0", "n"), codes.Unavailable)
-	if w.asked() != before {
-		t.Errorf("asked %q", w.asked())
+	if w.Asked() != before {
+		t.Errorf("asked %q", w.Asked())
 	}
 }
 
@@ -406,11 +286,11 @@ func TestAWorkerThatHasGone(t *testing.T) {
 func TestNothingIsSentInVain(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.join("a"), w.join("b")
-	w.owns(a, "k0")
-	r := w.router()
+	w.Owns(a.Worker, "k0")
+	r := w.Router()
 	r.Close()
-	w.move("k0", b)
-	w.owns(b, "k0")
+	w.Move("k0", b.Worker)
+	w.Owns(b.Worker, "k0")
 	n := 0
 	for code, answer := range map[codes.Code]func(context.Context) error{
 		codes.FailedPrecondition: func(context.Context) error { return status.Error(codes.FailedPrecondition, "of the program") },
@@ -419,8 +299,8 @@ func TestNothingIsSentInVain(t *testing.T) {
 	} {
 		a.instead.Store(&answer)
 		want(t, "the answer stands", write(t.Context(), w.client(r, shardgrpc.Options{}), "k0", "x"), code)
-		if n++; strings.Count(w.asked(), "a") != n || strings.Contains(w.asked(), "b") {
-			t.Errorf("%v: asked %q", code, w.asked())
+		if n++; strings.Count(w.Asked(), "a") != n || strings.Contains(w.Asked(), "b") {
+			t.Errorf("%v: asked %q", code, w.Asked())
 		}
 	}
 	// The connection breaks while the worker is at it.
@@ -431,8 +311,8 @@ func TestNothingIsSentInVain(t *testing.T) {
 	}
 	a.instead.Store(&ends)
 	want(t, "a connection that breaks", write(t.Context(), w.client(r, shardgrpc.Options{}), "k0", "x"), codes.Unavailable)
-	if strings.Contains(w.asked(), "b") || w.count("x") != 0 {
-		t.Errorf("asked %q", w.asked())
+	if strings.Contains(w.Asked(), "b") || w.Count("x") != 0 {
+		t.Errorf("asked %q", w.Asked())
 	}
 }
 
@@ -442,19 +322,19 @@ var thenB = regexp.MustCompile(`^(a )+b( b)*$`)
 func TestACallWaitsForTheNextOwner(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.join("a"), w.join("b")
-	w.owns(a, "k0")
-	r := w.router()
+	w.Owns(a.Worker, "k0")
+	r := w.Router()
 	var asked atomic.Int32
 	self := func(context.Context) error { // as while the slice is drained
 		if asked.Add(1) == 3 {
-			w.move("k0", b)
+			w.Move("k0", b.Worker)
 		}
 		return shardgrpc.Refuse(&shard.WrongOwner{Now: a.address})
 	}
 	a.instead.Store(&self)
 	// The router may hear of the owner before the owner does: then b is asked again.
-	if err := write(t.Context(), w.client(r, shardgrpc.Options{}), "k0", "x"); err != nil || w.count("x") != 1 || !thenB.MatchString(w.asked()) {
-		t.Errorf("%v; accepted %d times; asked %q", err, w.count("x"), w.asked())
+	if err := write(t.Context(), w.client(r, shardgrpc.Options{}), "k0", "x"); err != nil || w.Count("x") != 1 || !thenB.MatchString(w.Asked()) {
+		t.Errorf("%v; accepted %d times; asked %q", err, w.Count("x"), w.Asked())
 	}
 	b.instead.Store(&self)
 	want(t, "after Wait", write(t.Context(), w.client(r, shardgrpc.Options{Wait: 30 * time.Millisecond}), "k0", "y"), codes.FailedPrecondition)
@@ -464,7 +344,7 @@ func TestACallWaitsForTheNextOwner(t *testing.T) {
 	if c := status.Code(err); c != codes.DeadlineExceeded && c != codes.FailedPrecondition {
 		t.Errorf("after the deadline: %v", err)
 	}
-	if w.count("y") != 0 || w.count("z") != 0 {
+	if w.Count("y") != 0 || w.Count("z") != 0 {
 		t.Error("it was written all the same")
 	}
 }
@@ -492,8 +372,8 @@ func writeStream(ctx context.Context, conn *grpc.ClientConn, key, text string) e
 func TestACallWaitsForAWorker(t *testing.T) {
 	w := newWorld(t)
 	a := w.join("a")
-	w.owns(a, "k0")
-	r := w.router()
+	w.Owns(a.Worker, "k0")
+	r := w.Router()
 	conn := w.client(r, shardgrpc.Options{})
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
@@ -513,8 +393,8 @@ func TestACallWaitsForAWorker(t *testing.T) {
 		done <- err
 	}()
 	w.join("b")
-	if err := errors.Join(<-done, <-done); err != nil || w.count("y") != 1 || w.count("s") != 1 || w.count("x") != 0 {
-		t.Errorf("%v; accepted %v", err, w.accepted)
+	if err := errors.Join(<-done, <-done); err != nil || w.Count("y") != 1 || w.Count("s") != 1 || w.Count("x") != 0 {
+		t.Errorf("%v; accepted %v", err, w.Accepted())
 	}
 }
 
@@ -522,39 +402,39 @@ func TestACallWaitsForAWorker(t *testing.T) {
 func TestAKeyThatMovesWhileItsWorkerIsSilent(t *testing.T) {
 	w := newWorld(t)
 	a := w.join("a")
-	w.owns(a, "k0")
+	w.Owns(a.Worker, "k0")
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0") // connects, and says nothing
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	st := w.db.Open()
+	st := w.DB.Open()
 	defer st.Close()
-	m, err := lease.NewManager(st, lease.Options{TTL: ttl})
+	m, err := lease.NewManager(st, lease.Options{TTL: shardtest.TTL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	b, err := shard.Join(t.Context(), m, shard.Space{Name: "s", Names: names}, shard.Worker{Name: "b", Address: silent.Addr().String(), Strategy: settled{}})
+	b, err := shard.Join(t.Context(), m, shard.Space{Name: "s", Names: shardtest.Names}, shard.Worker{Name: "b", Address: silent.Addr().String(), Strategy: shardtest.Settled{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if err := shard.RequestMove(t.Context(), w.st, "s", "k0", "b"); err != nil {
+	if err := shard.RequestMove(t.Context(), w.St, "s", "k0", "b"); err != nil {
 		t.Fatal(err)
 	}
-	w.until("b owns k0", func() bool { _, err := b.Check("k0"); return err == nil })
-	r := w.router()
+	w.Until("b owns k0", func() bool { _, err := b.Check("k0"); return err == nil })
+	r := w.Router()
 	done := make(chan error, 1)
 	go func() { done <- write(t.Context(), w.client(r, shardgrpc.Options{}), "k0", "x") }()
 	if _, err := silent.Accept(); err != nil { // the caller is connecting
 		t.Fatal(err)
 	}
-	w.move("k0", a)
+	w.Move("k0", a.Worker)
 	select {
 	case err := <-done:
-		if err != nil || w.count("x") != 1 {
-			t.Errorf("%v; accepted %d times", err, w.count("x"))
+		if err != nil || w.Count("x") != 1 {
+			t.Errorf("%v; accepted %d times", err, w.Count("x"))
 		}
 	case <-time.After(4 * time.Second): // before the attempt to connect has failed
 		t.Error("the call still waits for the silent worker")
@@ -565,15 +445,15 @@ func TestAKeyThatMovesWhileItsWorkerIsSilent(t *testing.T) {
 func TestKeysThatAreNotThere(t *testing.T) {
 	w := newWorld(t)
 	a := w.join("a")
-	w.owns(a, names...)
-	r := w.router()
+	w.Owns(a.Worker, shardtest.Names...)
+	r := w.Router()
 	conn := w.client(r, shardgrpc.Options{})
 	two := metadata.AppendToOutgoingContext(t.Context(), shardgrpc.KeyHeader, "k0", shardgrpc.KeyHeader, "k1")
 	want(t, "no key", write(t.Context(), conn, "", "x"), codes.InvalidArgument)
 	want(t, "two keys", write(two, conn, "", "x"), codes.InvalidArgument)
 	want(t, "a key that isn't there", write(t.Context(), conn, "other", "x"), codes.Unavailable)
-	if w.asked() != "" {
-		t.Errorf("asked %q", w.asked())
+	if w.Asked() != "" {
+		t.Errorf("asked %q", w.Asked())
 	}
 	plain, err := grpc.NewClient(a.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -584,8 +464,8 @@ func TestKeysThatAreNotThere(t *testing.T) {
 	want(t, "two keys", write(two, plain, "", "x"), codes.InvalidArgument)
 	err = write(t.Context(), plain, "other", "x")
 	want(t, "a key that isn't there", err, codes.FailedPrecondition)
-	if wrong := shardgrpc.WrongOwner(err); wrong == nil || wrong.Now != "" || w.count("x") != 0 {
-		t.Errorf("%+v; accepted %d times", wrong, w.count("x"))
+	if wrong := shardgrpc.WrongOwner(err); wrong == nil || wrong.Now != "" || w.Count("x") != 0 {
+		t.Errorf("%+v; accepted %d times", wrong, w.Count("x"))
 	}
 }
 
@@ -593,8 +473,8 @@ func TestKeysThatAreNotThere(t *testing.T) {
 func TestAKeyOfTheRequest(t *testing.T) {
 	w := newWorld(t)
 	a := w.join("a")
-	w.owns(a, names...)
-	conn := w.client(w.router(), shardgrpc.Options{Key: func(method string, _ metadata.MD, req any) string {
+	w.Owns(a.Worker, shardtest.Names...)
+	conn := w.client(w.Router(), shardgrpc.Options{Key: func(method string, _ metadata.MD, req any) string {
 		text, _ := req.(*wrapperspb.StringValue)
 		key, _, _ := strings.Cut(text.GetValue(), ":")
 		if method != writeMethod {
@@ -602,8 +482,8 @@ func TestAKeyOfTheRequest(t *testing.T) {
 		}
 		return key
 	}})
-	if err := write(t.Context(), conn, "", "k3:x"); err != nil || w.count("k3:x") != 1 {
-		t.Errorf("%v; accepted %v", err, w.accepted)
+	if err := write(t.Context(), conn, "", "k3:x"); err != nil || w.Count("k3:x") != 1 {
+		t.Errorf("%v; accepted %v", err, w.Accepted())
 	}
 	want(t, "no key", write(t.Context(), conn, "", ":x"), codes.InvalidArgument)
 }
@@ -612,17 +492,17 @@ func TestAKeyOfTheRequest(t *testing.T) {
 func TestTheContextEndsWithTheSlice(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.join("a"), w.join("b")
-	w.owns(a, "k0")
-	ss := begin(t.Context(), t, w.client(w.router(), shardgrpc.Options{}), "k0")
+	w.Owns(a.Worker, "k0")
+	ss := begin(t.Context(), t, w.client(w.Router(), shardgrpc.Options{}), "k0")
 	if err := errors.Join(ss.SendMsg(wrapperspb.String("x")), ss.RecvMsg(&wrapperspb.StringValue{})); err != nil {
 		t.Fatal(err)
 	}
-	w.move("k0", b)
-	w.owns(b, "k0")
+	w.Move("k0", b.Worker)
+	w.Owns(b.Worker, "k0")
 	_ = ss.SendMsg(wrapperspb.String("y"))
 	err := ss.RecvMsg(&wrapperspb.StringValue{})
-	if wrong := shardgrpc.WrongOwner(err); wrong == nil || w.count("y") != 0 {
-		t.Errorf("%v; accepted %d times", err, w.count("y"))
+	if wrong := shardgrpc.WrongOwner(err); wrong == nil || w.Count("y") != 0 {
+		t.Errorf("%v; accepted %d times", err, w.Count("y"))
 	}
 }
 
@@ -633,8 +513,8 @@ func TestWorkersProveTheirHosts(t *testing.T) {
 	w := newWorld(t)
 	w.creds = credentials.NewTLS(&tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS13})
 	a := w.join("a")
-	w.owns(a, names...)
-	r := w.router()
+	w.Owns(a.Worker, shardtest.Names...)
+	r := w.Router()
 	roots := x509.NewCertPool()
 	roots.AddCert(certified.Certificate())
 	for authority, code := range map[string]codes.Code{"": codes.OK, "example.com": codes.OK, "other.org": codes.Unavailable} {

@@ -17,7 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/proof/shardtest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/shard"
 	"github.com/leasehold/leasehold/shard/shardhttp"
@@ -29,163 +29,49 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world is a space with workers behind real servers on loopback.
 type world struct {
-	t  *testing.T
-	st store.Store
-	db *memory.DB
-
-	mu       sync.Mutex
-	marks    map[string]fence.Mark // of keys
-	accepted map[string]int        // by what was written
-	hits     []string              // which worker was asked
+	*shardtest.World
 }
 
-var names = []string{"k0", "k1", "k2", "k3", "k4", "k5", "k6", "k7"}
-
-func newWorld(t *testing.T) *world {
-	db := memory.NewDB(memory.Options{})
-	w := &world{t: t, db: db, st: db.Open(), marks: map[string]fence.Mark{}, accepted: map[string]int{}}
-	t.Cleanup(func() { w.st.Close() })
-	return w
-}
+func newWorld(t *testing.T) *world { return &world{World: shardtest.New(t)} }
 
 type worker struct {
-	*shard.Owner
-	name string
-	srv  *httptest.Server
+	shardtest.Worker
+	srv *httptest.Server
 
 	instead atomic.Pointer[http.HandlerFunc] // of what a worker does
 }
 
 // join starts a worker whose handler counts what it accepts.
 func (w *world) join(name string) *worker {
-	w.t.Helper()
-	p := &worker{name: name}
+	w.T.Helper()
+	p := &worker{}
 	var handler http.Handler
 	ready := make(chan struct{})
 	p.srv = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		<-ready
-		w.mu.Lock()
-		w.hits = append(w.hits, name)
-		w.mu.Unlock()
+		w.Hit(name)
 		if h := p.instead.Load(); h != nil {
 			(*h)(rw, r)
 			return
 		}
 		handler.ServeHTTP(rw, r)
 	}))
-	st := w.db.Open()
-	m, err := lease.NewManager(st, lease.Options{TTL: 5 * time.Second})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	p.Owner, err = shard.Join(w.t.Context(), m, shard.Space{Name: "s", Names: names}, shard.Worker{
-		Name: name, Address: p.srv.Listener.Addr().String(), Strategy: settled{},
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	p.Worker = w.Join(name, p.srv.Listener.Addr().String())
 	handler = shardhttp.Handler(p.Owner, http.HandlerFunc(w.accept), shardhttp.Options{})
 	close(ready)
-	w.t.Cleanup(func() {
-		p.srv.Close()
-		if err := errors.Join(p.Close(), m.Close(), st.Close()); err != nil {
-			w.t.Error(err)
-		}
-	})
+	w.T.Cleanup(p.srv.Close)
 	return p
 }
 
-// settled gives the first worker what nobody owns, and lets the rest stay where a test has moved it.
-type settled struct{}
-
-func (settled) Plan(s *shard.State) (moves []shard.Move) {
-	for i, sl := range s.Slices {
-		for n, to := range s.Workers {
-			if !to.Goes && (sl.Owner < 0 || s.Workers[sl.Owner].Goes) && sl.Next < 0 {
-				moves = append(moves, shard.Move{Slice: i, To: n})
-				break
-			}
-		}
-	}
-	return moves
-}
-
-// accept is the program behind the handler: a guard keeps a mark for each key.
+// accept is the program behind the handler.
 func (w *world) accept(rw http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		http.Error(rw, err.Error(), http.StatusBadRequest)
 		return
 	}
-	s := shardhttp.Slice(r.Context())
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := s.Check(); err != nil {
+	if err := w.Accept(shardhttp.Slice(r.Context()), string(body)); err != nil {
 		shardhttp.Refuse(rw, err)
-		return
-	}
-	mark, err := w.marks[s.Name].Admit(s.Name, s.Sequencer().Holder, s.Token)
-	if err != nil {
-		w.t.Error(err)
-	}
-	w.marks[s.Name] = mark
-	w.accepted[string(body)]++
-}
-
-// asked says which workers were asked, in order.
-func (w *world) asked() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return strings.Join(w.hits, " ")
-}
-
-// count returns how often a text was written.
-func (w *world) count(text string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.accepted[text]
-}
-
-func (w *world) router() *shard.Router {
-	w.t.Helper()
-	r, err := shard.NewRouter(w.t.Context(), w.st, "s", shard.RouterOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(r.Close)
-	return r
-}
-
-// until blocks until what says true.
-func (w *world) until(what string, ok func() bool) {
-	w.t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for late := time.After(20 * time.Second); !ok(); {
-		select {
-		case <-tick.C:
-		case <-late:
-			w.t.Fatalf("not within 20 s: %s", what)
-		}
-	}
-}
-
-func (w *world) owns(p *worker, keys ...string) {
-	w.t.Helper()
-	w.until(fmt.Sprint(p.name, " owns ", keys), func() bool {
-		for _, k := range keys {
-			if _, err := p.Check(k); err != nil {
-				return false
-			}
-		}
-		return true
-	})
-}
-
-func (w *world) move(key string, p *worker) {
-	w.t.Helper()
-	if err := shard.RequestMove(w.t.Context(), w.st, "s", key, p.name); err != nil {
-		w.t.Fatal(err)
 	}
 }
 
@@ -226,9 +112,9 @@ func write(t *testing.T, c *http.Client, key, text string) (int, error) {
 func TestMovesWhileRequestsRun(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.join("a"), w.join("b")
-	r := w.router()
-	w.until("all keys have an owner", func() bool {
-		for _, k := range names {
+	r := w.Router()
+	w.Until("all keys have an owner", func() bool {
+		for _, k := range shardtest.Names {
 			_, x := a.Check(k)
 			_, y := b.Check(k)
 			if x != nil && y != nil {
@@ -246,7 +132,7 @@ func TestMovesWhileRequestsRun(t *testing.T) {
 		callers.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				text := fmt.Sprint(i, "/", n)
-				code, err := write(t, c, names[n%len(names)], text)
+				code, err := write(t, c, shardtest.Names[n%len(shardtest.Names)], text)
 				mu.Lock()
 				switch {
 				case err == nil && code == http.StatusOK:
@@ -259,23 +145,14 @@ func TestMovesWhileRequestsRun(t *testing.T) {
 		})
 	}
 	for n := range 30 {
-		to := []*worker{a, b}[n/len(names)%2]
-		key := names[n%len(names)]
-		w.move(key, to)
-		w.owns(to, key)
+		to := []*worker{a, b}[n/len(shardtest.Names)%2]
+		key := shardtest.Names[n%len(shardtest.Names)]
+		w.Move(key, to.Worker)
+		w.Owns(to.Worker, key)
 	}
 	stop()
 	callers.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for text, n := range w.accepted {
-		if n != 1 || !written[text] {
-			t.Errorf("%s was accepted %d times; its caller was told so: %t", text, n, written[text])
-		}
-	}
-	if len(written) != len(w.accepted) || len(written) < 100 {
-		t.Errorf("callers were told of %d writes, and %d were accepted", len(written), len(w.accepted))
-	}
+	w.Once(written)
 	t.Logf("%d writes accepted, 30 moves", len(written))
 }
 
@@ -283,12 +160,12 @@ func TestMovesWhileRequestsRun(t *testing.T) {
 func TestAWrongOwnerOnce(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.join("a"), w.join("b")
-	w.owns(a, "k0")
-	r := w.router()
+	w.Owns(a.Worker, "k0")
+	r := w.Router()
 	r.Close() // it knows what it knows
-	w.move("k0", b)
-	w.owns(b, "k0")
-	w.until("a knows the owner", func() bool {
+	w.Move("k0", b.Worker)
+	w.Owns(b.Worker, "k0")
+	w.Until("a knows the owner", func() bool {
 		var wrong *shard.WrongOwner
 		_, err := a.Check("k0")
 		return errors.As(err, &wrong) && wrong.Now == b.srv.Listener.Addr().String()
@@ -297,8 +174,8 @@ func TestAWrongOwnerOnce(t *testing.T) {
 	if code, err := write(t, c, "k0", "x"); code != http.StatusOK || err != nil {
 		t.Errorf("%d, %v", code, err)
 	}
-	if got := w.asked(); got != "a b" || w.count("x") != 1 {
-		t.Errorf("asked %s; accepted %d times", got, w.count("x"))
+	if got := w.Asked(); got != "a b" || w.Count("x") != 1 {
+		t.Errorf("asked %s; accepted %d times", got, w.Count("x"))
 	}
 
 	// Its answer stands where the request can't be sent again.
@@ -312,7 +189,7 @@ func TestAWrongOwnerOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if owner := b.srv.Listener.Addr().String(); resp.StatusCode != http.StatusMisdirectedRequest || resp.Header.Get(shardhttp.OwnerHeader) != owner ||
-		body.Error != "wrong_owner" || body.Owner != owner || body.Token == 0 || w.count("y") != 0 {
+		body.Error != "wrong_owner" || body.Owner != owner || body.Token == 0 || w.Count("y") != 0 {
 		t.Errorf("%s, %v, %+v", resp.Status, resp.Header, body)
 	}
 }
@@ -321,22 +198,22 @@ func TestAWrongOwnerOnce(t *testing.T) {
 func TestAWorkerThatHasGone(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.join("a"), w.join("b")
-	w.owns(a, "k0")
-	r := w.router()
+	w.Owns(a.Worker, "k0")
+	r := w.Router()
 	r.Close()
 	if err := a.Leave(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.owns(b, names...)
+	w.Owns(b.Worker, shardtest.Names...)
 	a.srv.Close()
-	if code, err := write(t, client(t, r), "k0", "x"); code != http.StatusOK || err != nil || w.count("x") != 1 {
-		t.Errorf("%d, %v; accepted %d times", code, err, w.count("x"))
+	if code, err := write(t, client(t, r), "k0", "x"); code != http.StatusOK || err != nil || w.Count("x") != 1 {
+		t.Errorf("%d, %v; accepted %d times", code, err, w.Count("x"))
 	}
 	// Nobody is there any more: nothing is sent twice to the same worker.
-	before := w.asked()
+	before := w.Asked()
 	b.srv.Close()
-	if _, err := write(t, impatient(t, r), "k0", "y"); err == nil || w.asked() != before {
-		t.Errorf("%v, %q", err, w.asked())
+	if _, err := write(t, impatient(t, r), "k0", "y"); err == nil || w.Asked() != before {
+		t.Errorf("%v, %q", err, w.Asked())
 	}
 }
 
@@ -344,27 +221,27 @@ func TestAWorkerThatHasGone(t *testing.T) {
 func TestNothingIsSentInVain(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.join("a"), w.join("b")
-	w.owns(a, "k0")
+	w.Owns(a.Worker, "k0")
 	self := http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { // as while the slice is drained
 		shardhttp.Refuse(rw, &shard.WrongOwner{Now: a.srv.Listener.Addr().String()})
 	})
 	a.instead.Store(&self)
-	r := w.router()
-	if code, err := write(t, impatient(t, r), "k0", "x"); code != http.StatusMisdirectedRequest || err != nil || w.asked() != "a" {
-		t.Errorf("%d, %v; asked %q", code, err, w.asked())
+	r := w.Router()
+	if code, err := write(t, impatient(t, r), "k0", "x"); code != http.StatusMisdirectedRequest || err != nil || w.Asked() != "a" {
+		t.Errorf("%d, %v; asked %q", code, err, w.Asked())
 	}
 	other := http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusMisdirectedRequest) }) // of a proxy
 	a.instead.Store(&other)
 	r.Close()
-	w.move("k0", b)
-	w.owns(b, "k0")
-	if code, err := write(t, impatient(t, r), "k0", "y"); code != http.StatusMisdirectedRequest || err != nil || w.asked() != "a a" {
-		t.Errorf("%d, %v; asked %q", code, err, w.asked())
+	w.Move("k0", b.Worker)
+	w.Owns(b.Worker, "k0")
+	if code, err := write(t, impatient(t, r), "k0", "y"); code != http.StatusMisdirectedRequest || err != nil || w.Asked() != "a a" {
+		t.Errorf("%d, %v; asked %q", code, err, w.Asked())
 	}
 	breaks := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }) // the connection breaks
 	a.instead.Store(&breaks)
-	if code, err := write(t, impatient(t, r), "k0", "z"); err == nil || w.asked() != "a a a" {
-		t.Errorf("%d, %v; asked %q", code, err, w.asked())
+	if code, err := write(t, impatient(t, r), "k0", "z"); err == nil || w.Asked() != "a a a" {
+		t.Errorf("%d, %v; asked %q", code, err, w.Asked())
 	}
 }
 
@@ -374,19 +251,19 @@ var thenB = regexp.MustCompile(`^(a )+b( b)*$`)
 func TestARequestWaitsForTheNextOwner(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.join("a"), w.join("b")
-	w.owns(a, "k0")
-	r := w.router()
+	w.Owns(a.Worker, "k0")
+	r := w.Router()
 	var asked atomic.Int32
 	self := http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { // as while the slice is drained
 		if asked.Add(1) == 3 {
-			w.move("k0", b)
+			w.Move("k0", b.Worker)
 		}
 		shardhttp.Refuse(rw, &shard.WrongOwner{Now: a.srv.Listener.Addr().String()})
 	})
 	a.instead.Store(&self)
 	// The router may hear of the owner before the owner does: then b is asked again.
-	if code, err := write(t, client(t, r), "k0", "x"); code != http.StatusOK || err != nil || w.count("x") != 1 || !thenB.MatchString(w.asked()) {
-		t.Errorf("%d, %v; accepted %d times; asked %q", code, err, w.count("x"), w.asked())
+	if code, err := write(t, client(t, r), "k0", "x"); code != http.StatusOK || err != nil || w.Count("x") != 1 || !thenB.MatchString(w.Asked()) {
+		t.Errorf("%d, %v; accepted %d times; asked %q", code, err, w.Count("x"), w.Asked())
 	}
 
 	// The answer stands when the time is over, or the caller's is.
@@ -403,7 +280,7 @@ func TestARequestWaitsForTheNextOwner(t *testing.T) {
 	if err == nil && resp.StatusCode != http.StatusMisdirectedRequest || err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v, %v", resp, err)
 	}
-	if w.count("y") != 0 || w.count("z") != 0 {
+	if w.Count("y") != 0 || w.Count("z") != 0 {
 		t.Error("it was written all the same")
 	}
 }
@@ -412,8 +289,8 @@ func TestARequestWaitsForTheNextOwner(t *testing.T) {
 func TestARequestWaitsForAWorker(t *testing.T) {
 	w := newWorld(t)
 	a := w.join("a")
-	w.owns(a, "k0")
-	r := w.router()
+	w.Owns(a.Worker, "k0")
+	r := w.Router()
 	c := client(t, r)
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
@@ -432,8 +309,8 @@ func TestARequestWaitsForAWorker(t *testing.T) {
 	}()
 	b := w.join("b")
 	// The router may hear of the owner before the owner does: then b is asked again.
-	if err := <-done; err != nil || w.count("y") != 1 || w.count("x") != 0 || strings.Trim(w.asked(), "b ") != "" {
-		t.Errorf("%v; accepted %d times; asked %q of %s", err, w.count("y"), w.asked(), b.name)
+	if err := <-done; err != nil || w.Count("y") != 1 || w.Count("x") != 0 || strings.Trim(w.Asked(), "b ") != "" {
+		t.Errorf("%v; accepted %d times; asked %q of %s", err, w.Count("y"), w.Asked(), b.Name)
 	}
 }
 
@@ -455,19 +332,19 @@ var errDeaf = errors.New("the store doesn't answer")
 // A request waits for the router's push where the store can't be read; its error says so when the time is over.
 func TestARequestWaitsThoughTheStoreFails(t *testing.T) {
 	w := newWorld(t)
-	m, err := lease.NewManager(w.st, lease.Options{TTL: 5 * time.Second})
+	m, err := lease.NewManager(w.St, lease.Options{TTL: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	o, err := shard.Join(t.Context(), m, shard.Space{Name: "s", Names: names}, shard.Worker{Bystander: true}) // nobody gives it anything
+	o, err := shard.Join(t.Context(), m, shard.Space{Name: "s", Names: shardtest.Names}, shard.Worker{Bystander: true}) // nobody gives it anything
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := o.Close(); err != nil {
 		t.Fatal(err)
 	}
-	st := &deaf{Store: w.db.Open()}
+	st := &deaf{Store: w.DB.Open()}
 	defer st.Close()
 	r, err := shard.NewRouter(t.Context(), st, "s", shard.RouterOptions{})
 	if err != nil {
@@ -484,11 +361,11 @@ func TestARequestWaitsThoughTheStoreFails(t *testing.T) {
 		done <- err
 	}()
 	b := w.join("b")
-	w.owns(b, "k0")
+	w.Owns(b.Worker, "k0")
 	// The address of b isn't known yet: the router reads it.
 	st.fails.Store(false)
-	if err := <-done; err != nil || w.count("y") != 1 {
-		t.Errorf("%v; accepted %d times", err, w.count("y"))
+	if err := <-done; err != nil || w.Count("y") != 1 {
+		t.Errorf("%v; accepted %d times", err, w.Count("y"))
 	}
 }
 
@@ -496,8 +373,8 @@ func TestARequestWaitsThoughTheStoreFails(t *testing.T) {
 func TestKeysThatAreNotThere(t *testing.T) {
 	w := newWorld(t)
 	a := w.join("a")
-	w.owns(a, names...)
-	c := client(t, w.router())
+	w.Owns(a.Worker, shardtest.Names...)
+	c := client(t, w.Router())
 	if _, err := write(t, c, "other", "x"); !errors.Is(err, shard.ErrWrongOwner) {
 		t.Errorf("a name that isn't in the space: %v", err)
 	}
@@ -509,8 +386,8 @@ func TestKeysThatAreNotThere(t *testing.T) {
 	if _, err := c.Do(two); !errors.Is(err, shardhttp.ErrNoKey) { //nolint:bodyclose // there is none
 		t.Errorf("two keys: %v", err)
 	}
-	if w.asked() != "" {
-		t.Errorf("asked %q", w.asked())
+	if w.Asked() != "" {
+		t.Errorf("asked %q", w.Asked())
 	}
 	for _, c := range []struct {
 		keys  []string
@@ -535,7 +412,7 @@ func TestKeysThatAreNotThere(t *testing.T) {
 func TestARequestEndsWithItsSlice(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.join("a"), w.join("b")
-	w.owns(a, "k0")
+	w.Owns(a.Worker, "k0")
 	entered, left := make(chan struct{}), make(chan error, 1)
 	h := shardhttp.Handler(a.Owner, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(entered)
@@ -548,7 +425,7 @@ func TestARequestEndsWithItsSlice(t *testing.T) {
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
 	}()
 	<-entered
-	w.move("k0", b)
+	w.Move("k0", b.Worker)
 	if err := <-left; !errors.Is(err, shard.ErrMoved) {
 		t.Errorf("the cause is %v", err)
 	}

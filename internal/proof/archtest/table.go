@@ -309,6 +309,10 @@ var Table = []Row{
 		Why: "the tests of leases, and of what is made of them, share one world",
 	},
 	{
+		Dir: "internal/proof/shardtest", Floor: F4, Tests: true, May: []string{"clock", "fence", "lease", "shard", "store", "store/memory"},
+		Why: "the tests of the transports to sharded workers share one world",
+	},
+	{
 		Dir: "internal/proof/golden", Floor: F1, Tests: true, Only: []string{"std"},
 		Why: "it serves the tests of every module, so it must bring nothing into their graphs",
 	},
@@ -335,7 +339,7 @@ var Table = []Row{
 
 // forTests is what any test may import of ours, and testLibs of others.
 var (
-	forTests = []string{"clock/clocktest", "store/memory", "store/faulty", "store/storetest", "fence/fencetest", "fence/filemarks", "internal/proof/servers", "internal/proof/golden", "internal/proof/records", "internal/proof/leasetest", "lease"}
+	forTests = []string{"clock/clocktest", "store/memory", "store/faulty", "store/storetest", "fence/fencetest", "fence/filemarks", "internal/proof/servers", "internal/proof/golden", "internal/proof/records", "internal/proof/leasetest", "internal/proof/shardtest", "lease"}
 	testLibs = []string{
 		x, "go.uber.org/goleak", "pgregory.net/rapid", "github.com/anishathalye/porcupine", "github.com/rogpeppe/go-internal",
 	}
