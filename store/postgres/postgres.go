@@ -45,14 +45,15 @@ type Store struct {
 	watch  watch // over what the fencing depends on
 
 	// Statements aren't prepared: a pooler may give the next one to another server process.
-	plain   atomic.Bool
-	writes  *batch.Groups[*write]
-	waiters *notify.Waiters
-	line    line
-	crowded atomic.Bool  // that one may hold the crowd's lock
-	changed atomic.Int64 // when a change was last sent, a [clock.Instant]; 0 before the first
-	closing sync.Once
-	closed  chan struct{}
+	plain    atomic.Bool
+	writes   *batch.Groups[*write]
+	confirms *batch.Groups[*confirmation]
+	waiters  *notify.Waiters
+	line     line
+	crowded  atomic.Bool  // that one may hold the crowd's lock
+	changed  atomic.Int64 // when a change was last sent, a [clock.Instant]; 0 before the first
+	closing  sync.Once
+	closed   chan struct{}
 }
 
 var (
@@ -75,7 +76,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, opts Options) (*Store, error)
 		return nil, fmt.Errorf("ClockStep %v: want a bound above 0, or 0 for no Age", opts.ClockStep)
 	}
 	s := &Store{pool: pool, opts: opts, sql: newStatements(t), closed: make(chan struct{})}
-	s.waiters, s.writes = notify.New(source{s}), batch.New(1, s.together)
+	s.waiters, s.writes, s.confirms = notify.New(source{s}), batch.New(1, s.together), batch.New(1, s.confirmTogether)
 	if s.seen, err = s.look(ctx); err != nil {
 		return nil, fmt.Errorf("open the table %s: %w", opts.Table, err)
 	}
@@ -125,6 +126,7 @@ func (s *Store) Close() error {
 	s.closing.Do(func() { close(s.closed) })
 	s.waiters.Close()
 	s.writes.Close()
+	s.confirms.Close()
 	s.watch.end()
 	return nil
 }

@@ -99,8 +99,8 @@ func orDefault(table string) string {
 
 // statements are those of one table.
 type statements struct {
-	get, confirm, first, next, changed, together string
-	create, update, remove                       changeStatement
+	get, confirm, confirmAll, first, next, changed, together string
+	create, update, remove                                   changeStatement
 }
 
 // changeStatement is a statement for a change, and the same one with replicationSQL, so that a look
@@ -143,6 +143,8 @@ ORDER BY r.key`
 		get: `SELECT ` + readOnly + `, ` + columns + ` FROM (VALUES (1)) AS one LEFT JOIN ` + t + ` r ON r.key = $1::text`,
 		confirm: `SELECT b.none OR ` + readOnly + `, ` + columns + `
 FROM (SELECT ` + barrier + ` IS NULL AS none) AS b LEFT JOIN ` + t + ` r ON r.key = $1::text`,
+		confirmAll: `SELECT b.none OR ` + readOnly + `, w.n, ` + columns + `
+FROM (SELECT ` + barrier + ` IS NULL AS none) AS b, unnest($1::text[]) WITH ORDINALITY AS w(key, n) LEFT JOIN ` + t + ` r ON r.key = w.key`,
 		create: write(`INSERT INTO `+t+` (key, version, record, written)
   VALUES ($1::text, $2::text, $3::text::json, clock_timestamp()) ON CONFLICT (key) DO NOTHING`, 4),
 		update: write(`UPDATE `+t+` SET version = $2::text, record = $3::text::json, written = clock_timestamp()
