@@ -80,7 +80,7 @@ func TestFinding_N1_TheSecondKeyIsToldOf(t *testing.T) {
 	d := Want("job", protocol.Claim{Owner: "me", TTL: ttl}, protocol.Timing{TTL: ttl}.WithDefaults(), false, Recollection{})
 	d.Hold.Follow = true
 	env := protocol.Env{Now: 1, Nonce: Nonce}
-	tell := func(act protocol.Action, rec store.Record) { d.Tell(env, act, rec, nil) }
+	tell := func(act protocol.Action, rec store.Record) { d.Hold.Tell(env, act, rec, nil) }
 	tell(d.Next(env, true), store.Record{Key: "job", Owner: "other", Token: 7, TTL: ttl, Session: "s", Version: "3"})
 	session := store.Record{Key: "s", Owner: "other", Token: 1, TTL: ttl, Version: "4"}
 	tell(d.Next(env, true), session)
@@ -97,13 +97,13 @@ func TestFinding_N1_TheFirstKeyIsToldOf(t *testing.T) {
 	d := Want("job", protocol.Claim{Owner: "me", TTL: ttl}, protocol.Timing{TTL: ttl}.WithDefaults(), false, Recollection{})
 	d.Hold.Follow = true
 	env := protocol.Env{Nonce: Nonce}
-	d.Tell(env, d.Next(env, true), store.Record{Key: "job", Owner: "other", Token: 7, TTL: ttl, Session: ".session/other", Version: "3"}, nil)
-	d.Tell(env, d.Next(env, true), store.Record{Key: ".session/other", Owner: "other", Token: 1, TTL: ttl, Version: "4"}, nil)
+	d.Hold.Tell(env, d.Next(env, true), store.Record{Key: "job", Owner: "other", Token: 7, TTL: ttl, Session: ".session/other", Version: "3"}, nil)
+	d.Hold.Tell(env, d.Next(env, true), store.Record{Key: ".session/other", Owner: "other", Token: 1, TTL: ttl, Version: "4"}, nil)
 	act := d.Next(env, true)
 	if act.Kind != protocol.Wait || act.Also != ".session/other" {
 		t.Fatalf("%+v, want a wait for both", act)
 	}
-	d.Tell(env, act, store.Record{Key: "job", Token: 7, TTL: ttl, Version: "5"}, nil)
+	d.Hold.Tell(env, act, store.Record{Key: "job", Token: 7, TTL: ttl, Version: "5"}, nil)
 	if next := d.Next(env, true); next.Kind != protocol.Write || next.Rec.Key != "job" || next.Rec.Version != "5" {
 		t.Errorf("%+v, want the claim of the free name", next)
 	}

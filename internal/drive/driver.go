@@ -78,22 +78,6 @@ func (d *Driver) GiveUp(env protocol.Env) {
 	d.Hold.Stop(env, protocol.Exit{Why: protocol.WhyGivenUp, By: env.Now.Add(d.Hold.Timing.TTL)})
 }
 
-// Tell tells what came of an action: of a request, of a rest, or of a wait, which may end without a
-// change.
-func (d *Driver) Tell(env protocol.Env, act protocol.Action, rec store.Record, err error) {
-	h := &d.Hold
-	switch {
-	case act.Kind == protocol.Write:
-		h.Wrote(env, rec, err)
-	case act.Kind == protocol.Sleep, act.Kind == protocol.Wait && err != nil && env.Now >= act.Until:
-		h.Woke() // nothing changed
-	case act.Kind == protocol.Wait && act.Also != "" && err == nil && rec.Key == act.Also:
-		h.Read(env, act.Also, rec, nil)
-	default:
-		h.Read(env, act.Key, rec, err)
-	}
-}
-
 // Show makes the deadline of a hold that keeps itself that of its term. A term that was declared
 // over, because its program looked at the clock before the driver did, or let it go, stays over: no
 // renewal that lands late brings it back.

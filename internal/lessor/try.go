@@ -126,7 +126,7 @@ func (n *name) over() bool {
 
 // hear tells the hold what came of a request.
 func (n *name) hear(act protocol.Action, rec store.Record, err error) {
-	n.d.Tell(n.env(), act, rec, err)
+	n.d.Hold.Tell(n.env(), act, rec, err)
 	n.look()
 }
 
