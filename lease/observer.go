@@ -111,8 +111,8 @@ func (o *Observer) note(rec store.Record, now clock.Instant) (seen, session prot
 		}
 	}
 	seen = seen.Note(rec, now)
-	kept := seen
-	kept.Rec.Data, kept.Rec.Past, kept.Rec.Info = nil, nil, nil // they may be long, and say nothing of life
+	kept := seen // without what may be long, and says nothing of life
+	kept.Rec.Data, kept.Rec.Past, kept.Rec.Info = nil, nil, nil
 	o.seen[rec.Key] = kept
 	o.book.Note(rec, seen.Since)
 	return seen, o.sessionOf(rec)
