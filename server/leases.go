@@ -105,7 +105,7 @@ func (s *Server) called(c *call, holder string) string {
 	return strings.TrimSuffix(holder, "/")
 }
 
-// grant answers with a grant, which came now.
+// grant returns the answer to a request that was granted a term at now.
 func (s *Server) grant(c *call, g lessor.Grant, now clock.Instant) (*api.Grant, error) {
 	rec := g.Record
 	valid := validFor(g, now)

@@ -50,7 +50,7 @@ func (h *Hold) Tell(env Env, act Action, rec store.Record, err error) {
 		h.Wrote(env, rec, err)
 	case act.Kind == Sleep, act.Kind == Wait && err != nil && env.Now >= act.Until:
 		h.Woke() // nothing changed
-	case act.Kind == Wait && act.Also != "" && err == nil && rec.Key == act.Also:
+	case act.Also != "" && err == nil && rec.Key == act.Also:
 		h.Read(env, act.Also, rec, nil)
 	default:
 		h.Read(env, act.Key, rec, err)

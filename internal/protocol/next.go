@@ -285,7 +285,7 @@ func (h *Hold) fit(s Standing) string {
 	switch {
 	case wanted == "":
 		return ""
-	case rec.Kind == "": // it is what its users are, whom the record beside it names
+	case rec.Kind == "": // only the record beside it says who uses it
 	case (rec.Kind.Shared() || rec.Kind == store.KindPool) && !h.recFresh:
 		// What was remembered of it says nothing.
 		return h.Key

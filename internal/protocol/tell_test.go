@@ -16,6 +16,8 @@ func TestTell(t *testing.T) {
 	taken := store.Record{Key: "job", Version: "1", Owner: "you", Token: 1, TTL: rigTTL, Nonce: "n"}
 	later := taken
 	later.Version, later.Nonce = "2", "m"
+	nameless := later
+	nameless.Key = ""
 	down := errors.New("down")
 	for _, c := range []struct {
 		name  string
@@ -32,6 +34,7 @@ func TestTell(t *testing.T) {
 		{"a wait that fails", Wait, until - 1, store.Record{}, down, true, "1", Sleep},
 		{"a change in the last moment", Wait, until, later, nil, false, "2", Wait},
 		{"a change before", Wait, until - 1, later, nil, false, "2", Wait},
+		{"a change that doesn't say of what", Wait, until - 1, nameless, nil, false, "2", Wait},
 		{"a read that takes too long", Read, until, store.Record{}, down, true, "1", Sleep},
 		{"a pause", Sleep, until, store.Record{}, nil, false, "1", Read},
 	} {
