@@ -126,10 +126,10 @@ func Leave(p Program, e protocol.Exit) (*Driver, protocol.Env) {
 func Patience(t protocol.Timing) time.Duration { return max(t.TTL/3, time.Second) }
 
 // Settle has a hold that was let go of without that being certain tried on, and reports whether it
-// is to be: in the background, by Next and Tell until it has ended, or until the session is over;
-// and then Settle is asked again. A name that keeps itself expires if that fails. One that a
-// session keeps doesn't, so that is tried for as long as the session lives, and then for a last
-// TTL.
+// is to be: in the background, by Next and [protocol.Hold.Tell] until it has ended, or until the
+// session is over; and then Settle is asked again. A name that keeps itself expires if that fails.
+// One that a session keeps doesn't, so that is tried for as long as the session lives, and then for
+// a last TTL.
 func (d *Driver) Settle(env protocol.Env, session bool) bool {
 	h := &d.Hold
 	kept := h.Claim.Session != ""
