@@ -11,7 +11,6 @@ import (
 	"github.com/leasehold/leasehold/internal/keyspace"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/internal/wanted"
-	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -68,25 +67,15 @@ func changed(o wanted.Options, opts []AcquireOption) wanted.Options {
 // recall returns what is known of a name: from this process, or else from one before.
 func (m *Manager) recall(key string) drive.Recollection {
 	past := m.memory.Recall(key)
-	book := m.sightings()
-	if past.Seen.Known || book == nil {
+	if past.Seen.Known || m.book == nil {
 		return past
 	}
 	now := m.clk.Now()
-	rec := recalled(book, key, now)
+	rec := recalled(m.book, key, now)
 	if !rec.Known || rec.Rec.Session == "" {
 		return drive.Observed(rec, protocol.Seen{})
 	}
-	return drive.Observed(rec, recalled(book, rec.Rec.Session, now))
-}
-
-// sightings returns what keeps this manager's observations for other processes; nil when nothing
-// does. Where the store vouches for ages nothing has to.
-func (m *Manager) sightings() *sightings.Book {
-	if m.opts.Sightings == nil || store.Describe(m.run.Store).Age {
-		return nil
-	}
-	return m.opts.Sightings
+	return drive.Observed(rec, recalled(m.book, rec.Rec.Session, now))
 }
 
 // timingFor returns the timing of a hold of that TTL; 0 for the manager's.
@@ -180,16 +169,12 @@ func (m *Manager) pursue(ctx context.Context, d *drive.Driver, w want) (before s
 	var holder *HeldError
 	var failed string
 	h, term := &d.Hold, s.term()
-	for env := m.run.EnvIn(term); ; {
+	for env := m.run.EnvIn(term); h.Phase != protocol.Held; {
 		if w.Patience != nil {
 			h.Patience = w.Patience()
 		}
 		act := d.Next(env, ctx.Err() == nil)
 		switch {
-		case h.Phase == protocol.Held:
-			m.memory.Forget(h.Key)
-			m.sightings().Forget(h.Key)
-			return before, nil
 		case h.Phase != protocol.Waiting:
 			if ctx.Err() == nil {
 				holder = nil // not for its sake
@@ -205,14 +190,21 @@ func (m *Manager) pursue(ctx context.Context, d *drive.Driver, w want) (before s
 			before = h.Seen().Rec
 		}
 		env = m.run.Do(ctx, d, term, act)
-		failed = m.retrying(ctx, h, failed, w.trace)
+		if h.Err == nil {
+			failed = ""
+		} else {
+			failed = m.retrying(ctx, h, failed, w.trace)
+		}
 	}
+	m.memory.Forget(h.Key)
+	m.book.Forget(h.Key)
+	return before, nil
 }
 
 // retrying calls OnRetry when the reason for which an acquisition retries has changed. It returns
 // the reason that was told last.
 func (m *Manager) retrying(ctx context.Context, h *protocol.Hold, told string, tr *AcquireTrace) string {
-	if h.Err == nil || h.Phase != protocol.Waiting || ctx.Err() != nil {
+	if h.Phase != protocol.Waiting || ctx.Err() != nil {
 		return ""
 	}
 	news := h.Err.Error()
@@ -281,13 +273,12 @@ func (m *Manager) settle(d *drive.Driver, s *Session) {
 // remember keeps what an attempt that came to nothing has seen.
 func (m *Manager) remember(h *protocol.Hold) {
 	m.memory.Remember(h)
-	book := m.sightings()
-	if book == nil {
+	if m.book == nil {
 		return
 	}
 	for _, seen := range []protocol.Seen{h.Seen(), h.SeenSession()} {
 		if seen.Known && seen.Rec.Version != "" && seen.Rec.Owner != m.owner {
-			book.Note(seen.Rec, seen.Since)
+			m.book.Note(seen.Rec, seen.Since)
 		}
 	}
 }

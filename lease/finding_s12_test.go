@@ -1,12 +1,11 @@
 package lease_test
 
 import (
+	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/leasehold/leasehold/fence"
-	"github.com/leasehold/leasehold/internal/wanted"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store/memory"
 )
@@ -16,18 +15,22 @@ import (
 func TestFinding_S12_ASessionEndsBeforeItKnowsOfTheLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var d diary
-		n := w.Node(lease.Options{OnEvent: d.note})
-		s := n.Open()
+		var s *lease.Session
 		closes := 0
-		l, err := s.Acquire(t.Context(), "a", wanted.Behind(func() time.Duration { // it is asked once more when the claim was answered
-			if w.Get("a").Owner != "" && closes == 0 {
-				closes++
-				if err := s.Close(t.Context()); err != nil {
-					t.Error(err)
+		trace := &lease.Trace{Acquire: func(ctx context.Context, a lease.Acquisition) (context.Context, lease.AcquireTrace) {
+			return ctx, lease.AcquireTrace{Begins: func(lease.Beginning) (none lease.TermTrace) { // the claim was answered
+				if a.Name == "a" {
+					closes++
+					if err := s.Close(t.Context()); err != nil {
+						t.Error(err)
+					}
 				}
-			}
-			return 0
-		}))
+				return none
+			}}
+		}}
+		n := w.Node(lease.Options{OnEvent: d.note, Trace: trace})
+		s = n.Open()
+		l, err := s.Acquire(t.Context(), "a")
 		if err == nil {
 			t.Errorf("acquired under a session that is over; its context: %v", l.Context().Err())
 		} else if lost, ok := errors.AsType[*lease.LostError](err); !ok || lost.Cause != lease.CauseReleased {

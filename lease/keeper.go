@@ -161,7 +161,7 @@ func (k *keeper) wait(act protocol.Action, pending chan answer) chan answer {
 // tell tells the hold what came of a request, and the trace if it was a renewal.
 func (k *keeper) tell(a answer) {
 	env, until := k.l.m.run.Env(), k.d.Hold.Deadline
-	k.d.Tell(env, a.act, a.rec, a.err)
+	k.d.Hold.Tell(env, a.act, a.rec, a.err)
 	if tr := k.l.events.trace; tr != nil && (a.act.Kind == protocol.Write || a.act.Kind == protocol.Touch) {
 		if h := &k.d.Hold; h.Phase == protocol.Held && !h.Failing {
 			a.err = nil // a conflict with the renewal itself counts, too

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/internal/sessions"
+	"github.com/leasehold/leasehold/lease/sightings"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -31,6 +32,7 @@ type Manager struct {
 	suppose bool            // a name that isn't known is supposed to be new
 	follows bool            // a waiter for a name follows the session that keeps it
 	memory  *drive.Memory   // of names that aren't held here
+	book    *sightings.Book // keeps what it sees for other processes; may be nil
 	watch   *sessions.Watch // of those who are members of names of other kinds
 
 	mu     sync.Mutex
@@ -66,7 +68,10 @@ func NewManager(st store.Store, opts Options) (*Manager, error) {
 	if opts.Fencing != store.FencingUnknown {
 		m.run.Worth = func() error { return opts.checkFencing(store.Describe(st)) }
 	}
-	m.watch = sessions.NewWatch(m, m.sightings())
+	if !props.Age { // else nothing has to be kept
+		m.book = opts.Sightings
+	}
+	m.watch = sessions.NewWatch(m, m.book)
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	return m, nil
 }

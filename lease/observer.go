@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/protocol"
@@ -79,8 +78,8 @@ func (o *Observer) Of(ctx context.Context, rec store.Record) (Status, error) {
 // has seen before. A session of which nothing is known counts as alive.
 func (o *Observer) Saw(rec store.Record) Status {
 	now := o.clk.Now()
-	o.note(rec, now)
-	return o.statusOf(rec, now)
+	seen, session := o.note(rec, now)
+	return statusOf(seen, session, now)
 }
 
 // Known returns how a name stands now, by what the observer read of it before. Known does no I/O,
@@ -96,8 +95,9 @@ func (o *Observer) Known(name string) Status {
 	return o.statusOf(seen.Rec, o.clk.Now())
 }
 
-// note takes down a record that has just been read.
-func (o *Observer) note(rec store.Record, now clock.Instant) {
+// note takes down a record that has just been read. It returns what is known of the record, and of
+// the session that keeps it.
+func (o *Observer) note(rec store.Record, now clock.Instant) (seen, session protocol.Seen) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	seen, known := o.seen[rec.Key]
@@ -110,19 +110,26 @@ func (o *Observer) note(rec store.Record, now clock.Instant) {
 			break
 		}
 	}
-	rec.Data, rec.Past, rec.Info = nil, nil, nil // they may be long, and say nothing of life
 	seen = seen.Note(rec, now)
-	o.seen[rec.Key] = seen
+	kept := seen // without what may be long, and says nothing of life
+	kept.Rec.Data, kept.Rec.Past, kept.Rec.Info = nil, nil, nil
+	o.seen[rec.Key] = kept
 	o.book.Note(rec, seen.Since)
+	return seen, o.sessionOf(rec)
+}
+
+// sessionOf returns what is known of the session that keeps a record. o.mu is held.
+func (o *Observer) sessionOf(rec store.Record) protocol.Seen {
+	if rec.Session == "" {
+		return protocol.Seen{}
+	}
+	return o.seen[rec.Session]
 }
 
 // statusOf says how rec, which was noted, stands now.
 func (o *Observer) statusOf(rec store.Record, now clock.Instant) Status {
 	o.mu.Lock()
-	seen, session := o.seen[rec.Key], protocol.Seen{}
-	if rec.Session != "" {
-		session = o.seen[rec.Session]
-	}
+	seen, session := o.seen[rec.Key], o.sessionOf(rec)
 	o.mu.Unlock()
 	// What another goroutine has read since is another write.
 	return statusOf(seen.Note(rec, now), session, now)
@@ -161,15 +168,6 @@ func statusOf(seen, session protocol.Seen, now clock.Instant) Status {
 		s.Standing = NameHanded
 	}
 	return s
-}
-
-// SilentFor returns how long the holder has been silent if that is out of the ordinary, or else 0.
-// Out of the ordinary is more than half of the TTL, where renewals come every third of it.
-func (s Status) SilentFor() time.Duration {
-	if s.Silent <= s.TTL/2 {
-		return 0
-	}
-	return s.Silent
 }
 
 // recalled returns a sighting. Its record has no version: it is read before anything is done about

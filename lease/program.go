@@ -35,7 +35,7 @@ func (m *Manager) Notice(rec store.Record) {
 func (m *Manager) Options() Options {
 	o := m.opts
 	o.TTL, o.Margin, o.Drift, o.Renew, o.Attempt = m.timing.TTL, m.timing.Margin, m.timing.Drift, m.timing.Renew, m.timing.Attempt
-	o.Info, o.Sightings = maps.Clone(o.Info), m.sightings()
+	o.Info, o.Sightings = maps.Clone(o.Info), m.book
 	return o
 }
 

@@ -61,6 +61,15 @@ type Status struct {
 	Record store.Record
 }
 
+// SilentFor returns how long the holder has been silent if that is out of the ordinary, or else 0.
+// Out of the ordinary is more than half of the TTL, where renewals come every third of it.
+func (s Status) SilentFor() time.Duration {
+	if s.Silent <= s.TTL/2 {
+		return 0
+	}
+	return s.Silent
+}
+
 // changed reports whether s tells something that before didn't. A sign of life is no change.
 func (s Status) changed(before Status) bool {
 	return s.Standing != before.Standing || s.Holder != before.Holder || s.Token != before.Token || s.Note != before.Note

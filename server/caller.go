@@ -40,12 +40,12 @@ var ErrAuthUnavailable = errors.New("it can't be found out now who calls")
 // ask [call.may] themselves; who uses a session has to be allowed to take something.
 func (s *Server) admit(rt route, c *call) error {
 	if rt.op == opLogins {
-		c.caller = nobody{}
-		return s.rates.take(s.payer(Anybody, c.r))
+		c.caller, c.payer = nobody{}, payer(Anybody, c.event.Remote)
+		return s.rates.take(c.payer)
 	}
 	caller, err := s.opts.Authenticate(c.r)
 	if err != nil { // it is nobody's request, so it is its address's
-		if late := s.rates.take(s.payer(Anybody, c.r)); late != nil {
+		if late := s.rates.take(payer(Anybody, c.event.Remote)); late != nil {
 			return late
 		}
 	}
@@ -55,8 +55,8 @@ func (s *Server) admit(rt route, c *call) error {
 	case err != nil:
 		return api.NewProblem(api.CodeUnauthenticated, "%v", err)
 	}
-	c.caller, c.event.Caller = caller, caller.Name()
-	if err := s.rates.take(s.payer(caller, c.r)); err != nil {
+	c.caller, c.event.Caller, c.payer = caller, caller.Name(), payer(caller, c.event.Remote)
+	if err := s.rates.take(c.payer); err != nil {
 		return err
 	}
 	if name := c.r.PathValue("name"); name != "" {
@@ -79,12 +79,13 @@ func (c *call) may(action Action, name string) error {
 	return api.NewProblem(api.CodeForbidden, "%s may not %s %s", who, action, name)
 }
 
-// payer is whom a request is counted for: who is known is the same from everywhere.
-func (s *Server) payer(caller Caller, r *http.Request) string {
+// payer is whom a request from that address is counted for: who is known is the same from
+// everywhere.
+func payer(caller Caller, remote string) string {
 	if name := caller.Name(); name != "" {
 		return "caller " + name
 	}
-	return "address " + s.remote(r)
+	return "address " + remote
 }
 
 // forwarded is the header in which each proxy writes down, behind what is there, whom it was asked

@@ -170,7 +170,7 @@ func (c *call) by() string {
 	if who := c.caller.Name(); who != "" {
 		return who
 	}
-	return c.s.remote(c.r)
+	return c.event.Remote
 }
 
 // note is what was done, and why.

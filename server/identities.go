@@ -49,7 +49,7 @@ func (s *Server) assign(c *call) (any, error) {
 	if o.Name != "" {
 		alias = pools.Key(pool, "") + "\x00" + o.Name
 	}
-	asked, err := s.tally.reserve(s.payer(c.caller, c.r), "", alias, share(false, pools.Key(pool, o.Name), o.Info))
+	asked, err := s.tally.reserve(c.payer, "", alias, share(false, pools.Key(pool, o.Name), o.Info))
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (s *Server) unassign(c *call) (any, error) {
 	c.event.Name = pools.Key(pool, value)
 	o := identity.ReleaseOptions{Value: value, Name: q.Get("as"), By: c.caller.Name(), Clock: s.clk}
 	if o.By == "" {
-		o.By = s.remote(c.r)
+		o.By = c.event.Remote
 	}
 	if o.Name == "" {
 		c.r.SetPathValue("name", c.event.Name)

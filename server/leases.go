@@ -36,21 +36,21 @@ func (s *Server) acquire(c *call) (any, error) {
 		return nil, err
 	}
 	defer leave()
-	asked, err := s.tally.reserve(s.payer(c.caller, c.r), req.Key, "", share(false, req.Key, req.Info))
+	asked, err := s.tally.reserve(c.payer, req.Key, "", share(false, req.Key, req.Info))
 	if err != nil {
 		return nil, err
 	}
-	begun := s.clk.Now()
-	c.patience.extend(req.Wait)
+	begun := c.patience.extend(req.Wait)
 	g, err := s.reg.Acquire(c.r.Context(), req)
-	c.event.Waited = s.clk.Now().Sub(begun)
+	now := s.clk.Now()
+	c.event.Waited = now.Sub(begun)
 	if err != nil {
 		s.tally.giveUp(asked)
 		return nil, err
 	}
 	s.tally.keep(asked, g.Record)
 	c.status = http.StatusCreated
-	answer, err := s.grant(c, g)
+	answer, err := s.grant(c, g, now)
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +105,10 @@ func (s *Server) called(c *call, holder string) string {
 	return strings.TrimSuffix(holder, "/")
 }
 
-func (s *Server) grant(c *call, g lessor.Grant) (*api.Grant, error) {
+// grant returns the answer to a request that was granted a term at now.
+func (s *Server) grant(c *call, g lessor.Grant, now clock.Instant) (*api.Grant, error) {
 	rec := g.Record
+	valid := validFor(g, now)
 	seq := fence.Sequencer{Name: rec.Key, Holder: rec.Owner, Token: rec.Token}
 	text, err := s.signed(seq)
 	if err != nil {
@@ -115,7 +117,7 @@ func (s *Server) grant(c *call, g lessor.Grant) (*api.Grant, error) {
 	answer := &api.Grant{Lease: s.lease(rec), Sequencer: text}
 	s.margins.granted(g, c.came)
 	if g.ValidUntil != clock.NoDeadline {
-		valid, every := api.Seconds(s.left(g)), api.Seconds(rec.TTL/renewals)
+		every := api.Seconds(rec.TTL / renewals)
 		answer.ValidFor, answer.RenewEvery = &valid, &every
 	}
 	c.event.Holder, c.event.Token = rec.Owner, rec.Token
@@ -132,9 +134,9 @@ func (s *Server) signed(seq fence.Sequencer) (string, error) {
 	return seq.String(), nil
 }
 
-// left is for how long a grant is valid, to the millisecond, rounded down.
-func (s *Server) left(g lessor.Grant) time.Duration {
-	return max(g.ValidUntil.Sub(s.clk.Now()), 0).Truncate(time.Millisecond)
+// validFor is for how long a grant is valid from now on, to the millisecond, rounded down.
+func validFor(g lessor.Grant, now clock.Instant) api.Seconds {
+	return api.Seconds(max(g.ValidUntil.Sub(now), 0).Truncate(time.Millisecond))
 }
 
 func (s *Server) renew(c *call) (any, error) {
@@ -152,7 +154,7 @@ func (s *Server) renew(c *call) (any, error) {
 		return nil, err
 	}
 	s.renewed(c, g)
-	return s.grant(c, g)
+	return s.grant(c, g, s.clk.Now())
 }
 
 // renewal reads the TTL that a renewal asks for; 0 for the one that there is.

@@ -49,15 +49,16 @@ func (s *Server) newPatience(ctx context.Context) *patience {
 	return p
 }
 
-// extend has the store answer within the limit from now on, and d.
-func (p *patience) extend(d time.Duration) {
+// extend has the store answer within the limit from now on, and d. It returns now.
+func (p *patience) extend(d time.Duration) (now clock.Instant) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.clk.Now()
+	now = p.clk.Now()
 	if p.until = now.Add(p.limit + d); p.until < p.due {
 		p.disarm()
 		p.arm(now)
 	}
+	return now
 }
 
 // arm starts a timer for the end. p.mu is held.

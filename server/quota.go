@@ -50,5 +50,5 @@ func (s *Server) enter(c *call, wait time.Duration) (leave func(), err error) {
 	if wait <= 0 {
 		return func() {}, nil
 	}
-	return s.waiting.enter(s.payer(c.caller, c.r))
+	return s.waiting.enter(c.payer)
 }

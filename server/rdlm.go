@@ -23,7 +23,7 @@ type rdlmQuotas struct{ s *Server }
 
 // Ask implements [rdlm.Quotas].
 func (q rdlmQuotas) Ask(r *http.Request, name string, info map[string]string, waits bool) (func(store.Record), error) {
-	who, leave := q.s.payer(passedOf(r).caller, r), func() {}
+	who, leave := passedOf(r).payer, func() {}
 	if waits {
 		passedOf(r).patience.lift() // the wait has its own end
 		var err error
@@ -48,7 +48,7 @@ func (q rdlmQuotas) Ask(r *http.Request, name string, info map[string]string, wa
 
 // Renewed implements [rdlm.Quotas].
 func (q rdlmQuotas) Renewed(r *http.Request, rec store.Record) {
-	q.s.tally.keep(claim{who: q.s.payer(passedOf(r).caller, r), what: share(false, rec.Key, rec.Info)}, rec)
+	q.s.tally.keep(claim{who: passedOf(r).payer, what: share(false, rec.Key, rec.Info)}, rec)
 }
 
 // Over implements [rdlm.Quotas].
@@ -57,6 +57,7 @@ func (q rdlmQuotas) Over(name string) { q.s.tally.over(name) }
 // passed is what is known of a request that is passed on.
 type passed struct {
 	caller Caller
+	payer  string
 	begun  time.Time
 
 	patience *patience
@@ -95,7 +96,7 @@ func (s *Server) speakRDLM(w http.ResponseWriter, r *http.Request) {
 	begun := s.clk.Wall()
 	p := s.patienceOf(route{method: r.Method}, r)
 	defer p.end()
-	c := &call{s: s, w: w, r: r.WithContext(p.ctx), patience: p}
+	c := &call{s: s, w: w, r: r.WithContext(p.ctx), patience: p, event: Event{Remote: s.remote(r)}}
 	err := s.admit(route{}, c)
 	action, name := rdlmAction(r)
 	if err == nil && r.URL.Path != "/" {
@@ -105,11 +106,11 @@ func (s *Server) speakRDLM(w http.ResponseWriter, r *http.Request) {
 		p := s.failure(r, err)
 		fail(w, p)
 		s.told(Event{
-			Caller: c.event.Caller, Action: action, Op: "rdlm", Name: strings.TrimSuffix(name, "*"), Outcome: string(p.Code),
-		}, r, begun)
+			Caller: c.event.Caller, Action: action, Op: "rdlm", Name: strings.TrimSuffix(name, "*"), Outcome: string(p.Code), Remote: c.event.Remote,
+		}, begun)
 		return
 	}
-	s.rdlm.ServeHTTP(w, r.WithContext(context.WithValue(p.ctx, passedKey{}, passed{c.caller, begun, p})))
+	s.rdlm.ServeHTTP(w, r.WithContext(context.WithValue(p.ctx, passedKey{}, passed{c.caller, c.payer, begun, p})))
 }
 
 // rdlmDone tells of a request of RDLM's that was answered.
@@ -118,7 +119,7 @@ func (s *Server) rdlmDone(r *http.Request, d rdlm.Done) {
 	action, _ := rdlmAction(r)
 	e := Event{
 		Caller: p.caller.Name(), Action: action, Op: d.Op, Name: d.Name, Holder: d.Holder, Token: d.Token,
-		Outcome: outcomeOK, Waited: d.Waited, Note: "by RDLM's protocol",
+		Outcome: outcomeOK, Waited: d.Waited, Remote: s.remote(r), Note: "by RDLM's protocol",
 	}
 	if d.Op == "show" {
 		e.Action = Read
@@ -129,5 +130,5 @@ func (s *Server) rdlmDone(r *http.Request, d rdlm.Done) {
 	if e.Action != Read && e.Outcome == outcomeOK {
 		s.board.touch(e.Name)
 	}
-	s.told(e, r, p.begun)
+	s.told(e, p.begun)
 }

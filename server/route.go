@@ -82,7 +82,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if p := s.checkOrigin(r); p != nil {
 		fail(w, p)
-		s.told(Event{Action: Acquire, Op: "cross-origin", Name: r.URL.Path, Outcome: string(p.Code)}, r, s.clk.Wall())
+		s.told(Event{Action: Acquire, Op: "cross-origin", Name: r.URL.Path, Outcome: string(p.Code), Remote: s.remote(r)}, s.clk.Wall())
 		return
 	}
 	switch {
@@ -149,7 +149,8 @@ type call struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	caller Caller
-	status int // of an answer that is not 200
+	payer  string // whom it is counted for
+	status int    // of an answer that is not 200
 	event  Event
 
 	patience *patience // with the store
@@ -168,7 +169,7 @@ func (s *Server) handle(rt route, w http.ResponseWriter, r *http.Request) {
 	defer p.end()
 	r.Body = http.MaxBytesReader(w, r.Body, s.opts.MaxBody)
 	c := &call{s: s, w: w, r: r.WithContext(p.ctx), patience: p, status: http.StatusOK}
-	c.event = Event{Action: rt.action, Op: rt.op, Name: r.PathValue("name"), Outcome: outcomeOK}
+	c.event = Event{Action: rt.action, Op: rt.op, Name: r.PathValue("name"), Outcome: outcomeOK, Remote: s.remote(r)}
 	var body any
 	err := s.admit(rt, c)
 	if err == nil {
@@ -194,14 +195,14 @@ func (s *Server) handle(rt route, w http.ResponseWriter, r *http.Request) {
 	if rt.action != Read && rt.method != http.MethodGet && c.event.Outcome == outcomeOK {
 		s.board.touch(c.event.Name)
 	}
-	s.told(c.event, r, begun)
+	s.told(c.event, begun)
 }
 
 // told tells whoever listens of a request that was answered. How long it took is for people only:
 // the time of day, whose reading costs an eighth of the other clock's and tells differences without
 // its steps, is good enough for that.
-func (s *Server) told(e Event, r *http.Request, begun time.Time) {
-	e.Time, e.Remote = s.clk.Wall(), s.remote(r)
+func (s *Server) told(e Event, begun time.Time) {
+	e.Time = s.clk.Wall()
 	e.Duration = e.Time.Sub(begun)
 	s.metrics.note(e)
 	if s.opts.OnEvent != nil {

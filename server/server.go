@@ -316,9 +316,9 @@ func (s *Server) lease(rec store.Record) api.Lease {
 	l := api.Lease{Name: rec.Key, State: state(rec), Holder: rec.Owner, Token: rec.Token, Waiters: s.reg.Queued(rec.Key)}
 	if rec.Kind != store.KindLease {
 		l.Kind = rec.Kind
-	}
-	if rec.Kind.Shared() {
-		shareOut(&l, rec)
+		if rec.Kind.Shared() {
+			shareOut(&l, rec)
+		}
 	}
 	if rec.Owner == "" {
 		return l

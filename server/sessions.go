@@ -55,7 +55,7 @@ func (s *Server) openSession(c *call) (any, error) {
 	if who != "" {
 		info[infoCaller] = who
 	}
-	asked, err := s.tally.reserve(s.payer(c.caller, c.r), "", "", share(true, "", info))
+	asked, err := s.tally.reserve(c.payer, "", "", share(true, "", info))
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (s *Server) session(c *call, g lessor.Grant) (*api.Session, error) {
 	rec := g.Record
 	answer := &api.Session{
 		Session: rec.Key, Holder: rec.Owner, Token: rec.Token, TTL: api.Seconds(rec.TTL),
-		ValidFor: api.Seconds(s.left(g)), RenewEvery: api.Seconds(rec.TTL / renewals),
+		ValidFor: validFor(g, s.clk.Now()), RenewEvery: api.Seconds(rec.TTL / renewals),
 	}
 	c.event.Name, c.event.Holder, c.event.Token = rec.Key, rec.Owner, rec.Token
 	answer.LookedAt = &g.LookedAt

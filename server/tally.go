@@ -213,5 +213,5 @@ func (t *tally) lost(name, session string) {
 // renewed notes that what a caller has was renewed.
 func (s *Server) renewed(c *call, g lessor.Grant) {
 	rec := g.Record
-	s.tally.keep(claim{who: s.payer(c.caller, c.r), what: share(isSession(rec.Key), rec.Key, rec.Info)}, rec)
+	s.tally.keep(claim{who: c.payer, what: share(isSession(rec.Key), rec.Key, rec.Info)}, rec)
 }

@@ -48,7 +48,7 @@ func (s *Server) watch(c *call) (any, error) {
 	if err := c.may(Read, prefix+"*"); err != nil {
 		return nil, err
 	}
-	leave, err := s.waiting.enter(s.payer(c.caller, c.r))
+	leave, err := s.waiting.enter(c.payer)
 	if err != nil {
 		return nil, err
 	}

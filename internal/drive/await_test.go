@@ -74,37 +74,3 @@ func put(t *testing.T, st store.Store, key string) store.Record {
 	}
 	return rec
 }
-
-// What a wait for two keys found is told of the key that it found.
-func TestFinding_N1_TheSecondKeyIsToldOf(t *testing.T) {
-	d := Want("job", protocol.Claim{Owner: "me", TTL: ttl}, protocol.Timing{TTL: ttl}.WithDefaults(), false, Recollection{})
-	d.Hold.Follow = true
-	env := protocol.Env{Now: 1, Nonce: Nonce}
-	tell := func(act protocol.Action, rec store.Record) { d.Tell(env, act, rec, nil) }
-	tell(d.Next(env, true), store.Record{Key: "job", Owner: "other", Token: 7, TTL: ttl, Session: "s", Version: "3"})
-	session := store.Record{Key: "s", Owner: "other", Token: 1, TTL: ttl, Version: "4"}
-	tell(d.Next(env, true), session)
-	act := d.Next(env, true)
-	session.Version = "5"
-	tell(act, session)
-	if next := d.Next(env, true); act.Kind != protocol.Wait || next.Kind != protocol.Wait || next.Version != "3" || next.AlsoVersion != "5" {
-		t.Errorf("%+v after %+v", next, act)
-	}
-}
-
-// What a wait for two keys found of the name itself isn't told of the session: a name that is free now is taken.
-func TestFinding_N1_TheFirstKeyIsToldOf(t *testing.T) {
-	d := Want("job", protocol.Claim{Owner: "me", TTL: ttl}, protocol.Timing{TTL: ttl}.WithDefaults(), false, Recollection{})
-	d.Hold.Follow = true
-	env := protocol.Env{Nonce: Nonce}
-	d.Tell(env, d.Next(env, true), store.Record{Key: "job", Owner: "other", Token: 7, TTL: ttl, Session: ".session/other", Version: "3"}, nil)
-	d.Tell(env, d.Next(env, true), store.Record{Key: ".session/other", Owner: "other", Token: 1, TTL: ttl, Version: "4"}, nil)
-	act := d.Next(env, true)
-	if act.Kind != protocol.Wait || act.Also != ".session/other" {
-		t.Fatalf("%+v, want a wait for both", act)
-	}
-	d.Tell(env, act, store.Record{Key: "job", Token: 7, TTL: ttl, Version: "5"}, nil)
-	if next := d.Next(env, true); next.Kind != protocol.Write || next.Rec.Key != "job" || next.Rec.Version != "5" {
-		t.Errorf("%+v, want the claim of the free name", next)
-	}
-}

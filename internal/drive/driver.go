@@ -78,22 +78,6 @@ func (d *Driver) GiveUp(env protocol.Env) {
 	d.Hold.Stop(env, protocol.Exit{Why: protocol.WhyGivenUp, By: env.Now.Add(d.Hold.Timing.TTL)})
 }
 
-// Tell tells what came of an action: of a request, of a rest, or of a wait, which may end without a
-// change.
-func (d *Driver) Tell(env protocol.Env, act protocol.Action, rec store.Record, err error) {
-	h := &d.Hold
-	switch {
-	case act.Kind == protocol.Write:
-		h.Wrote(env, rec, err)
-	case act.Kind == protocol.Sleep, act.Kind == protocol.Wait && err != nil && env.Now >= act.Until:
-		h.Woke() // nothing changed
-	case act.Kind == protocol.Wait && act.Also != "" && err == nil && rec.Key == act.Also:
-		h.Read(env, act.Also, rec, nil)
-	default:
-		h.Read(env, act.Key, rec, err)
-	}
-}
-
 // Show makes the deadline of a hold that keeps itself that of its term. A term that was declared
 // over, because its program looked at the clock before the driver did, or let it go, stays over: no
 // renewal that lands late brings it back.
@@ -142,10 +126,10 @@ func Leave(p Program, e protocol.Exit) (*Driver, protocol.Env) {
 func Patience(t protocol.Timing) time.Duration { return max(t.TTL/3, time.Second) }
 
 // Settle has a hold that was let go of without that being certain tried on, and reports whether it
-// is to be: in the background, by Next and Tell until it has ended, or until the session is over;
-// and then Settle is asked again. A name that keeps itself expires if that fails. One that a
-// session keeps doesn't, so that is tried for as long as the session lives, and then for a last
-// TTL.
+// is to be: in the background, by Next and [protocol.Hold.Tell] until it has ended, or until the
+// session is over; and then Settle is asked again. A name that keeps itself expires if that fails.
+// One that a session keeps doesn't, so that is tried for as long as the session lives, and then for
+// a last TTL.
 func (d *Driver) Settle(env protocol.Env, session bool) bool {
 	h := &d.Hold
 	kept := h.Claim.Session != ""

@@ -207,22 +207,29 @@ func TestSettle(t *testing.T) {
 
 // A hold that is over for its program stays as it is until that has stopped, and leaves as it was told to.
 func TestWhatIsHeldIsNotGivenUp(t *testing.T) {
-	begin := func() (d *Driver, now clock.Instant) {
+	begin := func(began bool) (d *Driver, now clock.Instant) {
 		d = new(Want("job", protocol.Claim{Owner: "me", TTL: ttl}, timing, false, Recollection{}))
 		d.Hold.SupposeNew()
 		act := d.Next(protocol.Env{Nonce: Nonce}, true)
-		d.Tell(protocol.Env{Nonce: Nonce}, act, act.Rec, nil)
-		if d.Next(protocol.Env{Nonce: Nonce}, true); d.Hold.Phase != protocol.Held {
+		d.Hold.Tell(protocol.Env{Nonce: Nonce}, act, act.Rec, nil)
+		if began { // as a program does, which doesn't ask what is next then
+			d.Begin(&Term{}, nil)
+		} else {
+			d.Next(protocol.Env{Nonce: Nonce}, true)
+		}
+		if d.Hold.Phase != protocol.Held {
 			t.Fatal(d.Hold.Phase)
 		}
 		return d, d.Hold.Deadline
 	}
-	d, over := begin()
-	env := protocol.Env{Now: over, Nonce: Nonce}
-	if !d.Hold.Expire(env) || d.Next(env, false).Kind != protocol.Idle || d.Hold.Phase != protocol.Lost {
-		t.Errorf("it is lost, and %v: the program has not stopped", d.Hold.Phase)
+	for _, began := range []bool{true, false} {
+		d, over := begin(began)
+		env := protocol.Env{Now: over, Nonce: Nonce}
+		if !d.Hold.Expire(env) || d.Next(env, false).Kind != protocol.Idle || d.Hold.Phase != protocol.Lost {
+			t.Errorf("it is lost, and %v: the program has not stopped", d.Hold.Phase)
+		}
 	}
-	d, _ = begin()
+	d, _ := begin(false)
 	d.Hold.Stop(protocol.Env{Nonce: Nonce}, protocol.Exit{Why: protocol.WhyReleased, By: 1})
 	if d.Next(protocol.Env{Nonce: Nonce}, false); d.Hold.Phase != protocol.Leaving || d.Next(protocol.Env{Now: 2, Nonce: Nonce}, false).Kind != protocol.Idle || d.Hold.Phase != protocol.Ended {
 		t.Errorf("it has %v, want it tried as long as it was told to", d.Hold.Phase)
@@ -245,44 +252,6 @@ func TestNobodyWaits(t *testing.T) {
 			t.Errorf("a session: %v, %v", act.Kind, d.Hold.Phase)
 		}
 	})
-}
-
-// A wait that is over without a change is no failure, and no news either: the record is read before it counts as abandoned. One that
-// fails before is a failure, and what it tells in the last moment is heard.
-func TestTell(t *testing.T) {
-	const until = clock.Instant(ttl + clock.Resolution)
-	taken := store.Record{Key: "job", Version: "1", Owner: "you", Token: 1, TTL: ttl, Nonce: "n"}
-	later := taken
-	later.Version, later.Nonce = "2", "m"
-	down := errors.New("down")
-	for _, c := range []struct {
-		name  string
-		kind  protocol.Kind
-		now   clock.Instant
-		rec   store.Record
-		err   error
-		fails bool
-		shown string
-		next  protocol.Kind
-	}{
-		{"a wait that is over", protocol.Wait, until, store.Record{}, down, false, "1", protocol.Read},
-		{"a wait that is over for a while", protocol.Wait, until + 1, store.Record{}, down, false, "1", protocol.Read},
-		{"a wait that fails", protocol.Wait, until - 1, store.Record{}, down, true, "1", protocol.Sleep},
-		{"a change in the last moment", protocol.Wait, until, later, nil, false, "2", protocol.Wait},
-		{"a change before", protocol.Wait, until - 1, later, nil, false, "2", protocol.Wait},
-		{"a read that takes too long", protocol.Read, until, store.Record{}, down, true, "1", protocol.Sleep},
-		{"a pause", protocol.Sleep, until, store.Record{}, nil, false, "1", protocol.Read},
-	} {
-		d := Want("job", protocol.Claim{Owner: "me", TTL: ttl}, timing, false, Recollection{})
-		d.Tell(protocol.Env{}, protocol.Action{Kind: protocol.Read, Key: "job"}, taken, nil)
-		d.Tell(protocol.Env{Now: c.now}, protocol.Action{Kind: c.kind, Key: "job", Version: "1", Until: until}, c.rec, c.err)
-		if (d.Hold.Err != nil) != c.fails || d.Hold.Seen().Rec.Version != c.shown {
-			t.Errorf("%s: %v, and version %s", c.name, d.Hold.Err, d.Hold.Seen().Rec.Version)
-		}
-		if act := d.Next(protocol.Env{Now: c.now, Nonce: Nonce}, true); act.Kind != c.next {
-			t.Errorf("%s: then %v, want %v", c.name, act.Kind, c.next)
-		}
-	}
 }
 
 // The model check tells holds apart by whether they are wanted, and by how far letting go of them has come.

@@ -307,7 +307,7 @@ func (r *Runner) Do(ctx context.Context, d *Driver, session *Term, act protocol.
 		rec, err = r.Request(ctx, act, nil)
 	}
 	env := r.EnvIn(session)
-	d.Tell(env, act, rec, err)
+	d.Hold.Tell(env, act, rec, err)
 	return env
 }
 

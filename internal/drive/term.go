@@ -21,6 +21,7 @@ type Term struct {
 // Begin begins the term of a hold that was just acquired. session is the term of the session that
 // keeps it, or nil.
 func (d *Driver) Begin(t, session *Term) {
+	d.wanted = false // what is held is let go, not given up
 	d.shown = d.Hold.Deadline
 	if session != nil { // from here on only the session's validity counts
 		d.shown = clock.NoDeadline

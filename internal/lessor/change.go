@@ -50,8 +50,7 @@ func (n *name) release(ctx context.Context, owner string, token fence.Token, why
 	exit := protocol.Exit{Why: why, By: n.r.clk.Now().Add(patience)}
 	heir := n.first()
 	if heir != nil {
-		claim := heir.claim()
-		exit.Heir = &claim
+		exit.Heir = &heir.claim
 	}
 	d := n.named(owner, token, 0, by)
 	d.Hold.Stop(n.env(), exit)

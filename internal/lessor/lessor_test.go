@@ -418,6 +418,9 @@ func TestBadRequests(t *testing.T) {
 				t.Errorf("%+v: %v", req, err)
 			}
 		}
+		if len(r.names) > 0 { // nor did they wait for the store to refuse them
+			t.Errorf("%d names were asked for", len(r.names))
+		}
 	})
 }
 

@@ -116,7 +116,7 @@ func (n *name) stop() {
 
 // serve takes one step towards granting the name to the first of the queue.
 func (n *name) serve() {
-	act := n.next()
+	act := n.next(n.env())
 	if n.over() {
 		return
 	}

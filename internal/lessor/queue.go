@@ -25,36 +25,37 @@ type waiter struct {
 	answer chan answer // of capacity 1
 	rank   uint64      // before those with a higher one, and those without, which is 0
 	secret string      // of the term that is claimed for it
-	kept   string      // what the record of that keeps of it
+	claim  protocol.Claim
+	timing protocol.Timing // of its hold
 	place  *list.Element
 }
 
-func newWaiter(req Request, now clock.Instant) *waiter {
+// newWaiter returns a request that came now. The record of its term has that info, in which what
+// the record keeps of the secret is set.
+func newWaiter(req Request, info map[string]string, now clock.Instant) *waiter {
 	wait := req.Wait
 	if wait == 0 {
 		wait = patience
 	}
-	w := &waiter{req: req, since: now, limit: now.Add(wait), answer: make(chan answer, 1)}
-	if w.secret = req.Secret; w.secret != "" {
-		w.kept = keptOf(nil, w.secret)
+	w := &waiter{
+		req: req, since: now, limit: now.Add(wait), answer: make(chan answer, 1), secret: req.Secret,
+		claim:  protocol.Claim{Owner: req.Owner, TTL: req.TTL, Session: req.Session, Info: info, Kind: store.KindLease},
+		timing: protocol.Timing{TTL: req.TTL}.WithDefaults(),
+	}
+	if w.secret != "" {
+		info[secretInfo] = keptOf(nil, w.secret)
 	} else {
-		w.secret, w.kept = newSecret(req.ID)
+		w.secret, info[secretInfo] = newSecret(req.ID)
 	}
 	return w
 }
-
-func (w *waiter) claim() protocol.Claim {
-	return protocol.Claim{Owner: w.req.Owner, TTL: w.req.TTL, Session: w.req.Session, Info: info(w.req, w.kept), Kind: store.KindLease}
-}
-
-func (w *waiter) timing() protocol.Timing { return protocol.Timing{TTL: w.req.TTL}.WithDefaults() }
 
 // until returns until when a holder may rely on what was sent at sent.
 func (w *waiter) until(sent clock.Instant) clock.Instant {
 	if w.req.Session != "" {
 		return clock.NoDeadline
 	}
-	return sent.Add(w.timing().Validity())
+	return sent.Add(w.timing.Validity())
 }
 
 // info is that of a record which keeps that of a secret.

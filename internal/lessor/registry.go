@@ -160,11 +160,12 @@ func (r *Registry) Close() error {
 //
 // An error that matches [store.ErrInvalid] says what is wrong with the request.
 func (r *Registry) Acquire(ctx context.Context, req Request) (Grant, error) {
-	if err := check(req); err != nil {
+	about, err := check(req)
+	if err != nil {
 		return Grant{}, err
 	}
 	rank := r.rank(ctx, req)
-	w := newWaiter(req, r.clk.Now())
+	w := newWaiter(req, about, r.clk.Now())
 	w.rank = rank
 	n, idle, err := r.ask(req.Key, func(n *name) { n.enqueue(w) })
 	if err != nil {
@@ -356,23 +357,25 @@ func (r *Registry) evict() {
 	}
 }
 
-func check(req Request) error {
+// check returns the info of the record that a request asks for, with room for what the record keeps
+// of a secret; or what is wrong with the request.
+func check(req Request) (map[string]string, error) {
 	if keyspace.Reserved(req.Key) {
-		return &store.InvalidError{Field: "Key", Value: fmt.Sprintf("%.40q", req.Key), Want: "a name that does not begin with a dot: those are Leasehold's own"}
+		return nil, &store.InvalidError{Field: "Key", Value: fmt.Sprintf("%.40q", req.Key), Want: "a name that does not begin with a dot: those are Leasehold's own"}
 	}
 	if req.Owner == "" {
-		return &store.InvalidError{Field: "Owner", Value: `""`, Want: "the holder's id"}
+		return nil, &store.InvalidError{Field: "Owner", Value: `""`, Want: "the holder's id"}
 	}
 	for key := range req.Info {
 		if OwnInfo(key) {
-			return badInfo(key)
+			return nil, badInfo(key)
 		}
 	}
 	if req.Wait < 0 {
-		return &store.InvalidError{Field: "Wait", Value: req.Wait.String(), Want: "0, which is not to wait, or more"}
+		return nil, &store.InvalidError{Field: "Wait", Value: req.Wait.String(), Want: "0, which is not to wait, or more"}
 	}
-	c := protocol.Claim{Owner: req.Owner, TTL: req.TTL, Session: req.Session, Info: info(req, strings.Repeat("x", keptSize))}
-	return driver.Check(protocol.Claimed(store.Record{Key: req.Key}, c, 1, "", time.Time{}, "nonce"))
+	m := info(req, strings.Repeat("x", keptSize))
+	return m, driver.Check(store.Record{Key: req.Key, Owner: req.Owner, Token: 1, TTL: req.TTL, Session: req.Session, Info: m, Nonce: "nonce"})
 }
 
 // keptSize is how many bytes a record keeps of a secret.

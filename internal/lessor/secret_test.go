@@ -69,7 +69,7 @@ func TestWhoIsToldASecret(t *testing.T) {
 		if g, err := r.Acquire(t.Context(), own); err != nil || g.Secret != own.Secret || Secret(own.Secret)(g.Record) != nil {
 			t.Errorf("a secret of the request's own: %+v, %v", g, err)
 		}
-		for _, w := range []*waiter{newWaiter(Request{ID: "k2"}, 0), newWaiter(Request{}, 0)} {
+		for _, w := range []*waiter{newWaiter(Request{ID: "k2"}, map[string]string{}, 0), newWaiter(Request{}, map[string]string{}, 0)} {
 			if told, may := w.secretOf(g.Record); may || told == g.Secret {
 				t.Errorf("request %q may know another's secret", w.req.ID)
 			}

@@ -17,8 +17,8 @@ import (
 func (n *name) try(ctx context.Context, w *waiter) {
 	defer n.r.wg.Done()
 	defer n.rest()
-	for {
-		act := n.next()
+	for env := n.env(); ; {
+		act := n.next(env)
 		if n.over() || act.Kind != protocol.Read && act.Kind != protocol.Write {
 			return
 		}
@@ -31,7 +31,7 @@ func (n *name) try(ctx context.Context, w *waiter) {
 				n.settle(w, answer{err: why})
 			}
 		}
-		n.hear(act, rec, err)
+		env = n.hear(act, rec, err)
 		if n.over() || ended {
 			return
 		}
@@ -39,15 +39,14 @@ func (n *name) try(ctx context.Context, w *waiter) {
 }
 
 // next returns what is to be done for the first of the queue.
-func (n *name) next() protocol.Action {
+func (n *name) next(env protocol.Env) protocol.Action {
 	n.refuse()
 	w := n.first()
-	env := n.env()
 	if n.d != nil && n.claimant != w && n.d.Hold.Phase == protocol.Waiting {
 		n.withdraw()
 	}
 	if n.d == nil && w != nil {
-		d := drive.Want(n.key, w.claim(), w.timing(), w.req.Wait == 0, n.past)
+		d := drive.Want(n.key, w.claim, w.timing, w.req.Wait == 0, n.past)
 		d.Hold.Gone = n.gone
 		if n.r.suppose {
 			d.Hold.SupposeNew()
@@ -103,7 +102,7 @@ func (n *name) over() bool {
 	switch h := &n.d.Hold; h.Phase {
 	case protocol.Held:
 		n.past.Granted(h.Term)
-		if n.settle(n.claimant, answer{grant: Grant{Record: h.Term, ValidUntil: n.validity(h)}}) {
+		if n.settle(n.claimant, answer{grant: Grant{Record: h.Term, ValidUntil: h.Deadline}}) {
 			n.forget()
 			return true
 		}
@@ -124,10 +123,12 @@ func (n *name) over() bool {
 	return false
 }
 
-// hear tells the hold what came of a request.
-func (n *name) hear(act protocol.Action, rec store.Record, err error) {
-	n.d.Tell(n.env(), act, rec, err)
+// hear tells the hold what came of a request, and returns how the world was then.
+func (n *name) hear(act protocol.Action, rec store.Record, err error) protocol.Env {
+	env := n.env()
+	n.d.Hold.Tell(env, act, rec, err)
 	n.look()
+	return env
 }
 
 // look takes over what the hold has seen.
@@ -152,13 +153,6 @@ func (n *name) env() protocol.Env {
 	env := n.r.run.Env()
 	env.Session = clock.NoDeadline
 	return env
-}
-
-func (n *name) validity(h *protocol.Hold) clock.Instant {
-	if h.Claim.Session != "" {
-		return clock.NoDeadline
-	}
-	return h.Deadline
 }
 
 // requestFor makes a request for somebody who may leave meanwhile.

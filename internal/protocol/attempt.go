@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/kinds"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -41,6 +40,21 @@ func (a *Attempt) claimNonce() string {
 		return a.Rec.Nonce
 	}
 	return ""
+}
+
+// Tell tells what came of an action that Next asked for: of a request, of a rest, or of a wait,
+// which may end without a change.
+func (h *Hold) Tell(env Env, act Action, rec store.Record, err error) {
+	switch {
+	case act.Kind == Write:
+		h.Wrote(env, rec, err)
+	case act.Kind == Sleep, act.Kind == Wait && err != nil && env.Now >= act.Until:
+		h.Woke() // nothing changed
+	case act.Also != "" && err == nil && rec.Key == act.Also:
+		h.Read(env, act.Also, rec, nil)
+	default:
+		h.Read(env, act.Key, rec, err)
+	}
 }
 
 // Wrote tells the outcome of the write that Next asked for.
@@ -96,7 +110,7 @@ func (h *Hold) fenced(env Env, rec store.Record, err error) {
 func (h *Hold) Read(env Env, key string, rec store.Record, err error) {
 	h.Expire(env)
 	switch {
-	case key == kinds.Beside(h.rec.Rec, h.Claim.Kind):
+	case key != h.Key && key != h.rec.Rec.Session:
 		h.readBeside(env, key, rec, err)
 	case err != nil:
 		h.failed(env, err)

@@ -20,14 +20,14 @@ func (h *Hold) nextLeaving(env Env) Action {
 	case env.Now < h.retryAt:
 		return Action{Kind: Sleep, Until: min(h.retryAt, h.leave.By)}
 	}
-	share, limit := h.Timing.Renew/3, h.leave.By
-	if limit != clock.NoDeadline {
+	act, share := h.pursue(env), h.Timing.Renew/3
+	if act.Until = h.leave.By; act.Until != clock.NoDeadline {
 		// So that one request that gets no answer isn't all: there is time for three.
-		share = limit.Sub(env.Now) / 4
+		share = act.Until.Sub(env.Now) / 4
 	} else {
-		limit = env.Now.Add(h.Timing.Answer())
+		act.Until = env.Now.Add(h.Timing.Answer())
 	}
-	return h.pursue(env, limit).Repeated(env.Now, max(h.Timing.Attempt, share))
+	return act.Repeated(env.Now, max(h.Timing.Attempt, share))
 }
 
 // Exit is how a hold is to be left.

@@ -2,7 +2,6 @@ package protocol
 
 import (
 	"slices"
-	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/kinds"
@@ -71,7 +70,7 @@ func (h *Hold) nextWaiting(env Env) Action {
 		return h.ask(env)
 	}
 	if !h.rec.Known {
-		return h.read(env, h.Key)
+		return h.Timing.read(h.Key, env.Now)
 	}
 	if h.once && h.rec.Rec.Version != "" {
 		h.end(&store.ConflictError{Current: h.rec.Rec})
@@ -157,16 +156,8 @@ func alive(s Seen, dead Standing, now clock.Instant) Verdict {
 	return Verdict{Standing: Taken, Until: until}
 }
 
-// ask returns the next request of a claim that is under way. A read or a write that waits for the
-// name is sent once more after the time between two renewals.
-func (h *Hold) ask(env Env) Action {
-	return h.pursue(env, env.Now.Add(h.Timing.Answer())).Repeated(env.Now, h.Timing.Renew)
-}
-
-// read returns the read of a key, as ask would.
-func (h *Hold) read(env Env, key string) Action {
-	return Action{Kind: Read, Key: key, Until: env.Now.Add(h.Timing.Answer())}.Repeated(env.Now, h.Timing.Renew)
-}
+// ask returns the next request of a claim that is under way.
+func (h *Hold) ask(env Env) Action { return h.Timing.claiming(h.pursue(env), env.Now) }
 
 // nextTaken waits for a name that is held, until then at the latest.
 func (h *Hold) nextTaken(env Env, until clock.Instant) Action {
@@ -202,7 +193,7 @@ func (h *Hold) before(env Env, s Standing) (Action, bool) {
 	if key == "" {
 		return Action{}, h.Phase != Waiting
 	}
-	return h.read(env, key), true
+	return h.Timing.read(key, env.Now), true
 }
 
 // letOthers leaves a name that may be taken to those who go before this hold, for as long as its
@@ -246,12 +237,13 @@ func (h *Hold) beginClaim(env Env, s Standing) {
 	if h.beside != nil {
 		last = max(last, h.beside.Token)
 	}
+	nonce := env.Nonce()
 	token, err := NextToken(last, env.Wall)
 	if err != nil {
 		h.end(err)
 		return
 	}
-	h.begin(OpClaim, Claimed(prev, h.Claim, token, why, env.Wall, env.Nonce()))
+	h.begin(OpClaim, Claimed(prev, h.Claim, token, why, env.Wall, nonce))
 }
 
 func (h *Hold) begin(op Op, rec store.Record) { h.att = Attempt{Op: op, Rec: rec} }
@@ -293,19 +285,18 @@ func (h *Hold) fit(s Standing) string {
 	switch {
 	case wanted == "":
 		return ""
+	case rec.Kind == "": // only the record beside it says who uses it
 	case (rec.Kind.Shared() || rec.Kind == store.KindPool) && !h.recFresh:
 		// What was remembered of it says nothing.
 		return h.Key
-	case rec.Kind == store.KindPool && wanted != rec.Kind:
-		h.end(&store.KindError{Name: h.Key, Kind: rec.Kind, Wanted: wanted, Holder: rec.Owner})
-		return ""
 	case rec.Kind.Shared():
-		h.keepOut(rec)
+		h.keepOut(kinds.Members(rec))
 		return ""
-	case s == Taken && rec.Kind != "" && rec.Kind != wanted:
+	case rec.Kind != wanted && (rec.Kind == store.KindPool || s == Taken):
 		h.end(&store.KindError{Name: h.Key, Kind: rec.Kind, Wanted: wanted, Holder: rec.Owner})
 		return ""
-	case s == Taken, s == Mine, s == Offered:
+	}
+	if s == Taken || s == Mine || s == Offered {
 		return ""
 	}
 	key := kinds.Beside(rec, wanted)
@@ -314,14 +305,14 @@ func (h *Hold) fit(s Standing) string {
 	case h.beside == nil || h.beside.Key != key:
 		return key
 	default:
-		h.keepOut(*h.beside)
+		h.keepOut(kinds.Members(*h.beside))
 	}
 	return ""
 }
 
-// keepOut ends the hold if rec names anybody who is not known to be gone.
-func (h *Hold) keepOut(rec store.Record) {
-	sessions, kind, err := kinds.Members(rec)
+// keepOut ends the hold if any session of those who use the name as that kind is not known to be
+// gone, or err says that nobody knows who uses it.
+func (h *Hold) keepOut(sessions []string, kind store.Kind, err error) {
 	sessions = slices.DeleteFunc(sessions, func(session string) bool { return h.Gone[session] })
 	switch {
 	case err != nil:
@@ -331,22 +322,14 @@ func (h *Hold) keepOut(rec store.Record) {
 	}
 }
 
-// Repeated has a request that is asked for now repeated after that time, if it isn't given up
-// before.
-func (act Action) Repeated(now clock.Instant, after time.Duration) Action {
-	if t := now.Add(after); t < act.Until {
-		act.Asked, act.Again = now, t
-	}
-	return act
-}
-
-// pursue returns the next request of the attempt under way.
-func (h *Hold) pursue(env Env, limit clock.Instant) Action {
+// pursue returns the next request of the attempt under way. When to give it up is for the caller to
+// say.
+func (h *Hold) pursue(env Env) Action {
 	if h.att.Ask {
-		return Action{Kind: Read, Key: h.Key, Until: limit}
+		return Action{Kind: Read, Key: h.Key}
 	}
 	if !h.att.Tied {
 		h.att.Sent, h.att.Tied = env.Now, true
 	}
-	return Action{Kind: Write, Key: h.att.Rec.Key, Rec: h.att.Rec, Until: limit}
+	return Action{Kind: Write, Key: h.att.Rec.Key, Rec: h.att.Rec}
 }

@@ -28,7 +28,8 @@ func (h *Hold) nextHeld(env Env) Action {
 	case h.att.Op == OpNone:
 		h.beginRenew(env)
 	}
-	act := h.pursue(env, h.Deadline)
+	act := h.pursue(env)
+	act.Until = h.Deadline
 	// A server renews for a holder elsewhere, who doesn't wait for ever.
 	if h.Deadline == clock.NoDeadline {
 		act.Until = env.Now.Add(namedAttempts * h.Timing.Attempt)

@@ -57,6 +57,27 @@ func (t Timing) Validity() time.Duration { return t.validity(clock.Resolution) }
 // answer to the one before.
 func (t Timing) Answer() time.Duration { return max(t.Renew, t.Validity()/2+t.Attempt) }
 
+// claiming has a request of a claim, which is asked for now, given up when its answer would come
+// too late to keep the name. It is sent once more after the time between two renewals.
+func (t Timing) claiming(act Action, now clock.Instant) Action {
+	act.Until = now.Add(t.Answer())
+	return act.Repeated(now, t.Renew)
+}
+
+// read returns the read of a key that a claim needs.
+func (t Timing) read(key string, now clock.Instant) Action {
+	return t.claiming(Action{Kind: Read, Key: key}, now)
+}
+
+// Repeated has a request that is asked for now repeated after that time, if it isn't given up
+// before.
+func (act Action) Repeated(now clock.Instant, after time.Duration) Action {
+	if t := now.Add(after); t < act.Until {
+		act.Asked, act.Again = now, t
+	}
+	return act
+}
+
 // Survives is the longest outage of the store, whenever it begins, after which a renewal still
 // comes within that time of the one before, if a request takes no time. At worst the outage begins
 // with a renewal, and ends just after a request was sent that gets no answer: then come the longest

@@ -62,7 +62,7 @@ var Bugs = map[string][]Edit{
 	"break-outlives-notice": {{recordsGo, "NeedsNotice", " && rec.Intervention != store.InterventionBroken", ""}},
 	"outsider-ends-term":    {{lookGo, "Ousted", `case rec.Version == "":`, "case true:\n\t\treturn NotLost, nil\n\tcase rec.Version == \"\":"}},
 	"notice-told-again":     {{namedGo, "Hold.take", "h.Notice = h.Left(cur.Data); h.Notice == nil", "h.Notice = h.Left(cur.Data); true"}},
-	"request-within-hold":   {{renewGo, "Hold.nextHeld", "act := h.pursue(env, h.Deadline)", "act := h.pursue(env, env.Now.Add(h.Timing.Answer()))"}},
+	"request-within-hold":   {{renewGo, "Hold.nextHeld", "act.Until = h.Deadline", "act.Until = env.Now.Add(h.Timing.Answer())"}},
 	"first-copy-counts":     {{renewGo, "Hold.Late", "h.Failing = true", "h.Failing, h.att.Sent = true, env.Now"}},
 	"copy-by-its-nonce":     {{attemptGo, "Hold.met", "case cur.Nonce == h.att.Rec.Nonce && h.att.Tied:", "case (cur.Nonce == h.att.Rec.Nonce || h.Failing && h.att.Op == OpRenew && cur.Owner != \"\") && h.att.Tied:"}},
 
@@ -98,7 +98,7 @@ var Bugs = map[string][]Edit{
 	"shard-split-raises":      {{ownedGo, "Chunk.split", "upper, err := c.raise(wall)", "upper, err := s.Token, error(nil)"}},
 	"shard-merge-raises":      {{ownedGo, "Chunk.merge", "token, err := c.raise(wall)", "token, err := s.Token, error(nil)"}},
 
-	"second-key-told":       {{driverGo, "Driver.Tell", "rec.Key == act.Also:", "false:"}},
+	"second-key-told":       {{attemptGo, "Hold.Tell", "rec.Key == act.Also:", "false:"}},
 	"push-after-all-shown":  {{latestGo, "Latest.Counts", "at < max(l.At, l.Shown)", "at < l.At"}},
 	"stop-before-release":   {{driverGo, "Leave", "p.Stop()", ""}},
 	"session-lease-settled": {{driverGo, "Driver.Settle", "d.tried == finally:", "d.tried == finally, kept:"}},

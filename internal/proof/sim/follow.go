@@ -252,7 +252,7 @@ func (n *node) hear(all []*runner, e *watched, rec store.Record, begun uint64) {
 		}
 		r.op++
 		r.following = false
-		r.d.Tell(r.env(), r.asked, rec, nil)
+		r.d.Hold.Tell(r.env(), r.asked, rec, nil)
 		r.step()
 	}
 }

@@ -108,7 +108,7 @@ func (r *runner) patience() clock.Instant {
 // woke: the time of a rest or a wait is over, or it was cut short.
 func (r *runner) woke() {
 	r.polling, r.following = "", false
-	r.d.Tell(r.env(), r.asked, store.Record{}, errCancelled)
+	r.d.Hold.Tell(r.env(), r.asked, store.Record{}, errCancelled)
 	r.step()
 }
 
@@ -233,7 +233,7 @@ func (r *runner) outcome(rec store.Record, err error) {
 	} else {
 		r.answered(rec, err)
 	}
-	r.d.Tell(r.env(), r.asked, rec, err)
+	r.d.Hold.Tell(r.env(), r.asked, rec, err)
 }
 
 // show takes down what the process is shown by the answer to a request.
@@ -271,7 +271,7 @@ func (r *runner) poll() {
 					if r.op == op && !r.done && err == nil && rec.Version != version {
 						r.op++
 						r.polling = ""
-						r.d.Tell(r.env(), r.asked, rec, nil)
+						r.d.Hold.Tell(r.env(), r.asked, rec, nil)
 						r.step()
 					}
 				})

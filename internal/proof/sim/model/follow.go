@@ -10,7 +10,7 @@ func (w *world) found(c *check, i int, key string) *world {
 		act.Also = sessionKey
 	}
 	q.wait, q.also = "-", "-"
-	q.d.Tell(n.env(q), act, n.get(key), nil)
+	q.d.Hold.Tell(n.env(q), act, n.get(key), nil)
 	n.run(c, q)
 	return n
 }

@@ -193,7 +193,7 @@ func (w *world) outcome(c *check, p *proc, rec store.Record, err error) {
 	act := *p.asked
 	p.asked = nil
 	before, op := p.d.Hold.Phase, p.d.Hold.Doing()
-	p.d.Tell(w.env(p), act, rec, err)
+	p.d.Hold.Tell(w.env(p), act, rec, err)
 	c.took(before, op, act.Kind, err, p.d.Hold.Phase)
 	c.show(w, p)
 	w.run(c, p)
@@ -315,7 +315,7 @@ type leaving struct {
 func (l *leaving) cut() {
 	if asked := l.p.asked; asked != nil {
 		l.p.asked = nil
-		l.p.d.Tell(l.w.env(l.p), *asked, store.Record{}, driver.Unknown(asked.Key, errTimeout))
+		l.p.d.Hold.Tell(l.w.env(l.p), *asked, store.Record{}, driver.Unknown(asked.Key, errTimeout))
 		l.c.show(l.w, l.p)
 	}
 }
