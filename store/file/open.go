@@ -61,7 +61,7 @@ func Open(ctx context.Context, path string, opts Options) (*Store, error) {
 	}
 	s := newStore(path, main, writer)
 	s.shared = opts.Group != nil
-	err = s.readers.use(ctx, func(c *conn) error { return inspect(path, c) })
+	err = s.use(ctx, true, func(c *conn) error { return inspect(path, c) })
 	if err == nil {
 		s.place, err = placeOf(path)
 	}

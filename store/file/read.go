@@ -46,7 +46,7 @@ func (s *Store) read(ctx context.Context, query string, args ...any) (found []ro
 			return nil, s.end(err)
 		}
 	}
-	err = s.readers.use(ctx, func(c *conn) (err error) {
+	err = s.use(ctx, query == selectRow, func(c *conn) (err error) {
 		found, err = c.rows(now, query, args...)
 		return explain(s.path, err)
 	})
@@ -56,6 +56,22 @@ func (s *Store) read(ctx context.Context, query string, args ...any) (found []ro
 		}
 	}
 	return found, err
+}
+
+// use calls do with a connection for reading. A brief read borrows the writer's, where nothing is
+// written and no other is free: to make one takes longer than all else that a short run does here.
+func (s *Store) use(ctx context.Context, brief bool, do func(*conn) error) error {
+	return s.readers.use(ctx, func() bool { return brief && s.borrow(do) }, do)
+}
+
+// borrow reports whether do was done with the writer's connection. An error is met again with one
+// that can be closed: the writer's may have to stay, see [Store.write].
+func (s *Store) borrow(do func(*conn) error) bool {
+	if !s.turn.TryLock() {
+		return false
+	}
+	defer s.turn.Unlock()
+	return s.writer != nil && do(s.writer) == nil
 }
 
 // placeEvery bounds how long reads go on in files that have been moved away.
@@ -113,8 +129,8 @@ func newPool(path string, closing <-chan struct{}, ended func() error) *pool {
 }
 
 // use calls do with a connection, which is closed where do fails: whatever was wrong with it is not
-// met again.
-func (p *pool) use(ctx context.Context, do func(*conn) error) error {
+// met again. Before it makes one, it asks whether it was done otherwise.
+func (p *pool) use(ctx context.Context, otherwise func() bool, do func(*conn) error) error {
 	select {
 	case <-p.closing:
 		return p.ended()
@@ -132,6 +148,9 @@ func (p *pool) use(ctx context.Context, do func(*conn) error) error {
 		return p.ended()
 	}
 	defer func() { p.free <- c }()
+	if c == nil && otherwise() {
+		return nil
+	}
 	if c == nil {
 		fresh, err := dialReader(p.path)
 		if err != nil {

@@ -1,12 +1,10 @@
 package leaseguard
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // KillCgroup ends all that is in a control group and those inside it, and reports whether anything
@@ -23,15 +21,15 @@ func KillCgroup(dir string) (left bool) {
 func Populated(dir string) bool {
 	events, err := os.ReadFile(dir + "/cgroup.events")
 	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV)
+		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENODEV)
 	}
-	return bytes.Contains(events, []byte("populated 1"))
+	return contains(events, "populated 1")
 }
 
 // RemoveCgroup removes a control group in which nothing lives, and those inside it.
 func RemoveCgroup(dir string) {
 	for _, dir := range Folders(dir) {
-		_ = unix.Rmdir(dir)
+		_ = syscall.Rmdir(dir)
 	}
 }
 

@@ -3,30 +3,34 @@
 package leaseguard
 
 import (
-	"os"
 	"os/signal"
-	"runtime"
-
-	"golang.org/x/sys/unix"
-
-	"github.com/leasehold/leasehold/clock"
+	"syscall"
 )
 
 // guardMain is the life of a guard process. It outlives what ends the rest of a process group or a
 // terminal's session, and ends with the supervisor.
 func guardMain() {
-	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2)
-	if runtime.GOOS == "linux" {
-		_ = os.WriteFile("/proc/self/comm", []byte(Name), 0) // it is for people
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
+	rename(Name)
+	in := lines{read: func(b []byte) (int, error) { return readAgain(0, b) }, await: awaitInput}
+	watchOver(in.next, now, (*Scope).end)
+}
+
+// readAgain reads, however often a signal interrupts that.
+func readAgain(fd int, b []byte) (int, error) {
+	for {
+		n, err := syscall.Read(fd, b)
+		if err != syscall.EINTR {
+			return n, err
+		}
 	}
-	watchOver(os.Stdin, clock.System(), (*Scope).end)
 }
 
 // end kills all of the scope, and reports whether anything is left. What one call ends comes first:
 // to look through all processes takes a while on a busy machine. A group that has gone is
 // forgotten: its number may be another's.
 func (s *Scope) end() (left bool) {
-	gone := s.Group == 0 || unix.Kill(-s.Group, unix.SIGKILL) == unix.ESRCH
+	gone := s.Group == 0 || syscall.Kill(-s.Group, syscall.SIGKILL) == syscall.ESRCH
 	if s.Cgroup != "" && KillCgroup(s.Cgroup) {
 		left = true
 	}

@@ -1,12 +1,9 @@
 package leaseguard
 
 import (
-	"bytes"
 	"os"
 	"strconv"
-	"strings"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // endMarked kills what has the mark in its environment, and reports whether there was anything. It
@@ -16,7 +13,7 @@ func endMarked(mark string) (left bool) {
 	for _, pid := range Processes() {
 		if HasMark(pid, mark) {
 			left = true
-			SignalIf(pid, unix.SIGKILL, func() bool { return HasMark(pid, mark) })
+			SignalIf(pid, syscall.SIGKILL, func() bool { return HasMark(pid, mark) })
 		}
 	}
 	return left
@@ -30,12 +27,31 @@ func groupLives(group int) bool {
 		if err != nil {
 			continue // it has ended
 		}
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		if len(fields) > 2 && fields[2] == strconv.Itoa(group) && fields[0] != "Z" && fields[0] != "X" {
+		if state, in := standing(stat); in == strconv.Itoa(group) && state != "Z" && state != "X" {
 			return true
 		}
 	}
 	return false
+}
+
+// standing returns the state and the process group in a text as in /proc/PID/stat: after the name
+// in brackets, which may hold anything, the first field and the third one.
+func standing(stat []byte) (state, group string) {
+	after := len(stat)
+	for after > 0 && stat[after-1] != ')' {
+		after--
+	}
+	var fields [3]string
+	i := 0
+	for _, c := range stat[after:] {
+		switch {
+		case c != ' ' && i < len(fields):
+			fields[i] += string(rune(c))
+		case i < len(fields) && fields[i] != "":
+			i++
+		}
+	}
+	return fields[0], fields[2]
 }
 
 // Processes returns the numbers of all that can be seen.
@@ -57,22 +73,38 @@ func Processes() (pids []int) {
 // HasMark reports whether a process has the mark in its environment.
 func HasMark(pid int, mark string) bool {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	return err == nil && bytes.Contains(env, []byte(mark))
+	return err == nil && contains(env, mark)
 }
+
+// contains is what package bytes has: see the comment of this package.
+func contains(text []byte, part string) bool {
+	for i := 0; i+len(part) <= len(text); i++ {
+		if string(text[i:i+len(part)]) == part {
+			return true
+		}
+	}
+	return false
+}
+
+// System calls that package syscall doesn't know. On all processors they have these numbers.
+const (
+	sysPidfdSendSignal = 424
+	sysPidfdOpen       = 434
+)
 
 // SignalIf sends a signal to a process that is, at the moment, one of those that are meant: a
 // number may be another's by now.
-func SignalIf(pid int, sig unix.Signal, meant func() bool) {
-	fd, err := unix.PidfdOpen(pid, 0)
+func SignalIf(pid int, sig syscall.Signal, meant func() bool) {
+	fd, _, err := syscall.Syscall(sysPidfdOpen, uintptr(pid), 0, 0)
 	switch {
-	case err == unix.ENOSYS:
+	case err == syscall.ENOSYS:
 		if meant() {
-			_ = unix.Kill(pid, sig)
+			_ = syscall.Kill(pid, sig)
 		}
-	case err == nil:
+	case err == 0:
 		if meant() {
-			_ = unix.PidfdSendSignal(fd, sig, nil, 0)
+			_, _, _ = syscall.Syscall6(sysPidfdSendSignal, fd, uintptr(sig), 0, 0, 0, 0)
 		}
-		_ = unix.Close(fd)
+		_ = syscall.Close(int(fd))
 	}
 }

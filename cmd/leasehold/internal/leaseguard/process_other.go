@@ -2,12 +2,12 @@
 
 package leaseguard
 
-import "golang.org/x/sys/unix"
+import "syscall"
 
 func endMarked(string) bool { return false }
 
 // groupLives counts what has ended and waits to be reaped, too.
-func groupLives(group int) bool { return unix.Kill(-group, 0) != unix.ESRCH }
+func groupLives(group int) bool { return syscall.Kill(-group, 0) != syscall.ESRCH }
 
 // KillCgroup does nothing: only Linux has control groups.
 func KillCgroup(string) (left bool) { return false }

@@ -21,6 +21,10 @@ type Command struct {
 	// OwnHangup has SIGHUP be for this program, which reads its files again, and not be passed on.
 	OwnHangup bool
 
+	// Final is for a command after whose end the program only gives back what it holds and ends.
+	// The signals that were passed on, and would end it in between, then have no effect.
+	Final bool
+
 	// Contain is how all that the command starts is found and ended: auto by default.
 	Contain Contain
 

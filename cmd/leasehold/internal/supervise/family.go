@@ -33,17 +33,21 @@ type family struct {
 // waits for one reaps it at once.
 const unclaimed = 10 * time.Second
 
-// newFamily is to be called before the command is started, and before the guards are released.
-func newFamily(clk clock.Clock, guards ...int) *family {
-	own := awaited()
+// newFamily is to be called before the command and its guards are started: as a rule there is no
+// child at all then, which costs one system call.
+func newFamily(clk clock.Clock) *family {
 	f := &family{clk: clk, guards: map[int]bool{}, blind: true, before: map[int]bool{}, ended: map[int]clock.Instant{}}
-	for _, pid := range guards {
-		f.guards[pid], f.blind = true, !own[pid]
-	}
 	for _, pid := range f.strangers() {
 		f.before[pid] = true
 	}
 	return f
+}
+
+// guardedBy is to be called before the guards are released.
+func (f *family) guardedBy(gs *guards) {
+	for _, g := range gs.all {
+		f.guards[g.pid], f.blind = true, g.blind()
+	}
 }
 
 // strangers returns the children that nobody here waits for, as far as can be known.

@@ -139,7 +139,7 @@ func TestTheCommandIsNotReapedWithTheRest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFamily(clock.System(), 0)
+	f := newFamily(clock.System())
 	f.blind = false
 	pid := proc.Pid
 	if err := proc.Release(); err != nil {
@@ -162,7 +162,7 @@ func TestReapingBlindly(t *testing.T) {
 		t.Fatal(err)
 	}
 	clk := clocktest.New(0)
-	f := newFamily(clk, 0)
+	f := newFamily(clk)
 	f.blind = true
 	pid := orphan(t, "exec sleep 1000")
 	if got := f.orphans(); len(got) != 1 || got[0] != pid {

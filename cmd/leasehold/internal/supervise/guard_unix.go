@@ -3,6 +3,7 @@
 package supervise
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -45,7 +46,7 @@ func startGuard(first string, proof []*os.File) (*guard, error) {
 	if err = unix.SetNonblock(g.pipe, true); err == nil {
 		g.tell(first)
 		g.proc, err = os.StartProcess(self, []string{leaseguard.Name, leaseguard.Arg}, &os.ProcAttr{
-			Dir: "/", Env: []string{}, Files: append([]*os.File{r, null, null}, proof...), Sys: &unix.SysProcAttr{Setsid: true},
+			Dir: "/", Env: leaseguard.Environ(), Files: append([]*os.File{r, null, null}, proof...), Sys: &unix.SysProcAttr{Setsid: true},
 		})
 	}
 	if err != nil {
@@ -62,6 +63,11 @@ func executable() (string, error) {
 		return "/proc/self/exe", nil
 	}
 	return os.Executable()
+}
+
+// blind reports whether the kernel is too old for waiting by file descriptor.
+func (g *guard) blind() bool {
+	return errors.Is(g.proc.WithHandle(func(uintptr) {}), os.ErrNoHandle)
 }
 
 // forget leaves it to the supervisor's reaper to wait for the guard.

@@ -62,7 +62,7 @@ func (gs *guards) killBy(group int, t clock.Instant) {
 	defer gs.mu.Unlock()
 	gs.group, gs.by = group, t
 	for _, g := range gs.all {
-		g.tell(leaseguard.KillLine(group, t))
+		g.tell(leaseguard.KillLine(group, int64(t)))
 	}
 }
 
@@ -121,7 +121,7 @@ func (gs *guards) replace(own func(pid int)) error {
 	gs.replaced = append(gs.replaced, gs.clk.Now())
 	first := gs.scope.Line()
 	if gs.by != 0 {
-		first += leaseguard.KillLine(gs.group, gs.by)
+		first += leaseguard.KillLine(gs.group, int64(gs.by))
 	}
 	g, err := gs.start(first)
 	if err != nil {
@@ -149,14 +149,6 @@ func (g *guard) ended() (over, stopped bool) {
 			return pid == g.pid, stopped
 		}
 	}
-}
-
-// pids returns their numbers.
-func (gs *guards) pids() (all []int) {
-	for _, g := range gs.all {
-		all = append(all, g.pid)
-	}
-	return all
 }
 
 // forget leaves it to look to wait for them.

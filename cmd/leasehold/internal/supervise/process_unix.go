@@ -72,13 +72,15 @@ func Start(c Command) (*Process, error) {
 
 // start starts c in a container, which it gives back if that fails.
 func start(c Command, in container) (*Process, error) {
+	f := newFamily(c.Clock)
 	gs, err := startGuards(c.Clock, in.scope(), c.Proof)
 	if err != nil {
 		in.cgroup.close()
 		return nil, fmt.Errorf("start the guard processes: %w", err)
 	}
+	f.guardedBy(gs)
 	p := &Process{
-		cmd: c, guards: gs, in: in, family: newFamily(c.Clock, gs.pids()...),
+		cmd: c, guards: gs, in: in, family: f,
 		signals: make(chan os.Signal, 64), children: make(chan os.Signal, 1),
 		exited: make(chan struct{}), gone: make(chan struct{}), unguarded: make(chan struct{}),
 	}
@@ -177,7 +179,9 @@ func (p *Process) serve() {
 
 // stop gives back what Start took.
 func (p *Process) stop() {
-	signal.Stop(p.signals)
+	if !p.cmd.Final {
+		signal.Stop(p.signals)
+	}
 	signal.Stop(p.children)
 	p.tty.close(p.pid, p.status.Signal != nil)
 	p.guards.close()

@@ -235,6 +235,7 @@ func (j *Job) once(ctx context.Context) error {
 		Path: j.path, Args: j.Argv, Env: env, Clock: j.App.Clock,
 		Contain: j.App.Contain(), Contained: j.Words.Contained, Guards: j.Words.Guards,
 		Proof:     driver.Proof(j.st),
+		Final:     !j.Opts.Restart,
 		Suspended: func() { j.Words.Suspended(h.Left()) },
 	})
 	if err != nil {
