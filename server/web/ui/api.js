@@ -104,6 +104,8 @@ export function leasePath(name, what) {
  * @typedef {{event: string, id: string, data: any}} Message
  */
 
+const most = 12; // ms that messages are taken for at a time: else all that has come is one task, and nothing is drawn before its end
+
 /**
  * messages reads a stream of server-sent events; it returns when the stream has ended.
  * @param {ReadableStream<Uint8Array>} body
@@ -111,16 +113,32 @@ export function leasePath(name, what) {
  */
 export async function messages(body, take) {
   const reader = body.getReader(), decoder = new TextDecoder();
-  let rest = '';
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    const blocks = (rest + decoder.decode(value, { stream: true })).split('\n\n');
-    rest = /** @type {string} */ (blocks.pop());
-    for (const block of blocks) {
-      const m = parse(block);
-      if (m) take(m);
+  const { port1, port2 } = new MessageChannel(); // a timer would wait 4 ms each time
+  let rest = '', spent = 0;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      let at = performance.now();
+      const blocks = (rest + decoder.decode(value, { stream: true })).split('\n\n');
+      rest = /** @type {string} */ (blocks.pop());
+      for (const block of blocks) {
+        const m = parse(block);
+        if (m) take(m);
+        const now = performance.now();
+        spent += now - at;
+        at = now;
+        if (spent < most) continue;
+        await new Promise((resolve) => {
+          port1.onmessage = resolve;
+          port2.postMessage(null);
+        });
+        spent = 0;
+        at = performance.now();
+      }
     }
+  } finally {
+    port1.close();
   }
 }
 

@@ -2,7 +2,7 @@
 // A table of any length. Only the rows in view are elements, so that 10,000 rows cost what a screenful costs.
 import { h, setText } from './dom.js';
 
-const beyond = 4; // rows above and below the view that are there, too, to tab and scroll into
+const beyond = 8; // rows above and below the view that are there, too, to tab and scroll into
 
 /**
  * @template T
