@@ -310,8 +310,8 @@ func (h *Hold) fit(s Standing) string {
 	return ""
 }
 
-// keepOut ends the hold if any session of those who use the name as that kind is not known to be
-// gone, or err says that nobody knows who uses it.
+// keepOut ends the hold if a session that uses the name as that kind may still live, or err says
+// that nobody knows who uses the name.
 func (h *Hold) keepOut(sessions []string, kind store.Kind, err error) {
 	sessions = slices.DeleteFunc(sessions, func(session string) bool { return h.Gone[session] })
 	switch {

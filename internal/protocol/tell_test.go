@@ -64,7 +64,7 @@ func follower(t *testing.T) (r *rig, wait Action, session store.Record) {
 	return r, wait, session
 }
 
-// What a wait for two keys found is told of the key that it found.
+// A wait for two keys is about the key that it found changed.
 func TestFinding_N1_TheSecondKeyIsToldOf(t *testing.T) {
 	r, act, session := follower(t)
 	session.Version = "5"
@@ -72,7 +72,7 @@ func TestFinding_N1_TheSecondKeyIsToldOf(t *testing.T) {
 	if next := r.next(Wait); next.Version != "3" || next.AlsoVersion != "5" {
 		t.Errorf("%+v after %+v", next, act)
 	}
-	r, act, session = follower(t) // of what failed nothing is told but the failure
+	r, act, session = follower(t) // of what failed, only the failure is known
 	r.h.Tell(r.env(), act, session, errors.New("down"))
 	if next := r.next(Sleep); r.h.Err == nil {
 		t.Errorf("%+v, without an error", next)

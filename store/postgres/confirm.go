@@ -24,6 +24,9 @@ func (s *Store) Confirm(ctx context.Context, key string) (store.Record, error) {
 
 // confirm is Confirm, where a key that isn't stored is no error.
 func (s *Store) confirm(ctx context.Context, key string) (store.Record, error) {
+	if err := driver.CheckKey(key); err != nil {
+		return store.Record{}, err
+	}
 	c := &confirmation{key: key}
 	_, err := s.confirms.Do(ctx, c, func() { c.rec, c.err = s.load(ctx, s.sql.confirm, key) })
 	if err == nil { // else c is the group's
@@ -50,14 +53,9 @@ func (c *confirmation) Size() int   { return len(c.key) }
 
 // confirmTogether confirms records of different keys in one statement.
 func (s *Store) confirmTogether(ctx context.Context, group []*confirmation) {
-	asked, keys := make([]*confirmation, 0, len(group)), make([]string, 0, len(group))
-	for _, c := range group {
-		if c.err = driver.CheckKey(c.key); c.err == nil {
-			asked, keys = append(asked, c), append(keys, c.key)
-		}
-	}
-	if len(asked) == 0 {
-		return
+	keys := make([]string, len(group))
+	for i, c := range group {
+		keys[i] = c.key
 	}
 	_, err := s.ask(ctx, question{sql: s.sql.confirmAll, args: []any{keys}, scan: func(rows pgx.Rows) error {
 		var readOnly bool
@@ -66,13 +64,13 @@ func (s *Store) confirmTogether(ctx context.Context, group []*confirmation) {
 		if err := rows.Scan(&readOnly, &n, &r.version, &r.record, &r.age); err != nil {
 			return err
 		}
-		c := asked[n-1]
+		c := group[n-1]
 		if c.rec, c.err = (store.Record{Key: c.key}), nil; r.version != nil {
 			c.rec, c.err = s.record(c.key, r)
 		}
 		return writable(readOnly)
 	}})
-	for _, c := range asked {
+	for _, c := range group {
 		if err != nil { // the rows came before it
 			c.rec, c.err = store.Record{}, err
 		}

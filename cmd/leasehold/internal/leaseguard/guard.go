@@ -1,7 +1,7 @@
 // Package leaseguard is the process that ends a command of `leasehold run` in its supervisor's
 // stead.
 //
-// A guard starts as soon as what this package imports is initialised, so on Linux it imports four
+// A guard starts as soon as what this package imports is initialised, so on Linux it imports a few
 // small packages of the standard library: with fmt, strings or package clock a guard would take a
 // third more time and memory. A test bounds that. It also waits without a second goroutine, which
 // would be a second thread.

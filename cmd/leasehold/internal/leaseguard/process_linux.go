@@ -86,7 +86,8 @@ func contains(text []byte, part string) bool {
 	return false
 }
 
-// System calls that package syscall doesn't know. On all processors they have these numbers.
+// System calls that package syscall doesn't know. On all processors that programs are released for
+// they have these numbers.
 const (
 	sysPidfdSendSignal = 424
 	sysPidfdOpen       = 434
