@@ -3,8 +3,8 @@ package drive
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -295,25 +295,30 @@ func TestNoCopyIsSentAfterTheAnswer(t *testing.T) {
 	})
 }
 
-// ownDone is a context that isn't one of package context's: each child of it that isn't cancelled keeps a goroutine.
-type ownDone struct {
+// counting is a context that isn't one of package context's, which says how many children it has that weren't cancelled.
+type counting struct {
 	context.Context
 	done chan struct{}
+	kept *atomic.Int64
 }
 
-func (c ownDone) Done() <-chan struct{} { return c.done }
+func (c counting) Done() <-chan struct{} { return c.done }
+
+// AfterFunc is what package context asks for before it starts a goroutine for a child.
+func (c counting) AfterFunc(func()) (stop func() bool) {
+	c.kept.Add(1)
+	return func() bool { c.kept.Add(-1); return true }
+}
 
 // What was answered keeps no context, and so no timer, until the caller's is over, whichever copy was.
 func TestAnAnswerEndsTheRequestsContext(t *testing.T) {
 	for copies, plan := range map[int]map[int]faulty.Fault{1: nil, 2: {1: {Drop: true}}} {
 		inCopyRig(t, plan, func(t *testing.T, r *copyRig) {
-			ctx := ownDone{t.Context(), make(chan struct{})}
-			before := runtime.NumGoroutine()
+			ctx := counting{t.Context(), make(chan struct{}), new(atomic.Int64)}
 			_, err := r.request(ctx)
 			r.wg.Wait()
-			synctest.Wait()
-			if after := runtime.NumGoroutine(); err != nil || after > before {
-				t.Errorf("after %d copies: %v; %d goroutines, %d before", copies, err, after, before)
+			if kept := ctx.kept.Load(); err != nil || kept != 0 {
+				t.Errorf("after %d copies: %v; the caller's context keeps %d", copies, err, kept)
 			}
 		})
 	}

@@ -123,14 +123,15 @@ func TestAChangeLeavesNoContext(t *testing.T) {
 		r.ctx = o
 		synctest.Wait()
 		before := runtime.NumGoroutine()
-		for range 3 {
+		const changes = 10
+		for range changes {
 			if _, err := r.Renew(t.Context(), "job", "a", rec.Token, 0, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 		synctest.Wait()
-		if after := runtime.NumGoroutine(); after > before {
-			t.Errorf("%d goroutines, %d before", after, before)
+		if more := runtime.NumGoroutine() - before; more >= changes { // the runtime has some of its own at times
+			t.Errorf("%d goroutines more than before", more)
 		}
 	})
 }
