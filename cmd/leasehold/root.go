@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/shards"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/step"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/topics"
+	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 )
 
 // setUp is the group of what is there before and beside all else.
@@ -27,12 +28,16 @@ var rooms = []struct {
 	id, title string
 	commands  []func(*cli.App) []*cobra.Command
 }{
-	{"hold", "Hold", []func(*cli.App) []*cobra.Command{run.Commands, step.Commands, elect.Commands, dr.Commands, shards.Commands, id.Commands}},
+	{"hold", "Hold", []func(*cli.App) []*cobra.Command{runCommands, step.Commands, elect.Commands, dr.Commands, shards.Commands, id.Commands}},
 	{"look", "Look", []func(*cli.App) []*cobra.Command{look.Commands}},
 	{"operate", "Operate", []func(*cli.App) []*cobra.Command{operate.Commands}},
 	{"serve", "Run a service", []func(*cli.App) []*cobra.Command{serve.Commands, gate.Commands}},
 	{setUp, "Set up", []func(*cli.App) []*cobra.Command{setup.Commands, plan.Commands}},
 }
+
+// runCommands are those of package run, which doesn't know what completes names: package early says
+// why.
+func runCommands(a *cli.App) []*cobra.Command { return run.Commands(a, view.New(a).CompleteNames) }
 
 // root returns the command that all others are below. args are those of the program.
 func root(a *cli.App, args []string) *cobra.Command {

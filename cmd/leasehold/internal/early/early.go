@@ -1,7 +1,8 @@
 // Package early runs `leasehold run` on a store in a file before the rest of the program is
 // initialised, which costs more than such a run does. Packages are initialised in the order of
 // their import paths, each once those that it imports are. So this package must not reach the
-// clients of servers: a test looks at what it imports.
+// clients of servers, and each package that it reaches may have others initialised before it: a
+// test looks at what is.
 //
 // It is the same code as without it. Where a call is anything else than a correct `run` on a file,
 // nothing is done or said here, and main begins anew.
@@ -29,7 +30,10 @@ func init() {
 	// The goroutine that initialises packages is bound to its thread: each wait would switch
 	// threads.
 	code := make(chan int)
-	go func() { code <- try(os.Args[1:]) }()
+	go func() {
+		grow(false)
+		code <- try(os.Args[1:])
+	}()
 	if code := <-code; code != cli.NotBegun {
 		os.Exit(code)
 	}
@@ -37,6 +41,20 @@ func init() {
 		runtime.SetDefaultGOMAXPROCS()
 	}
 }
+
+// grow makes the stack as large as a run needs it, at once: else it is copied, frame by frame, each
+// time that it doubles. use would take the room, which is then written to.
+//
+//go:noinline
+func grow(use bool) {
+	if use {
+		var room [48 << 10]byte
+		write(room[:])
+	}
+}
+
+//go:noinline
+func write([]byte) {}
 
 // try returns the exit code of a run, or [cli.NotBegun].
 func try(args []string) int {
@@ -50,7 +68,7 @@ func try(args []string) int {
 	for _, name := range cli.Everywhere {
 		a.Flag(root.PersistentFlags(), name)
 	}
-	for _, cmd := range run.Commands(a) {
+	for _, cmd := range run.Commands(a, nil) {
 		f := cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			begun = true

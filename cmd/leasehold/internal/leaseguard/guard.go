@@ -12,9 +12,17 @@ import (
 	"time"
 )
 
-// Arg is the only argument of a process that is a guard. This package runs a guard while it is
+// Arg is the first argument of a process that is a guard. This package runs a guard while it is
 // initialised, so that no main function sees the argument.
 const Arg = "__guard"
+
+// Argv returns what a guard is started with. In a program that is linked to start at
+// _leasehold_entry, as released ones are, it waits for a moment before the runtime of Go starts,
+// which costs ten times as much: so the guards of a command that ends soon cost little.
+func Argv() []string { return []string{Name, Arg} }
+
+// ArgvAtOnce is Argv for a guard that doesn't wait.
+func ArgvAtOnce() []string { return append(Argv(), "at-once") }
 
 // Name is what a guard is called in lists of processes: what ends supervisors by their name
 // doesn't end it, too.

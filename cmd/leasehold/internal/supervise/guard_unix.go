@@ -24,7 +24,7 @@ type guard struct {
 // startGuard starts this very program once more, as a guard, in a session of its own. The first
 // line is in its pipe before it starts: a supervisor that is killed at any moment leaves no guard
 // that doesn't know what to end.
-func startGuard(first string, proof []*os.File) (*guard, error) {
+func startGuard(first string, argv []string, proof []*os.File) (*guard, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func startGuard(first string, proof []*os.File) (*guard, error) {
 	}
 	if err = unix.SetNonblock(g.pipe, true); err == nil {
 		g.tell(first)
-		g.proc, err = os.StartProcess(self, []string{leaseguard.Name, leaseguard.Arg}, &os.ProcAttr{
+		g.proc, err = os.StartProcess(self, argv, &os.ProcAttr{
 			Dir: "/", Env: leaseguard.Environ(), Files: append([]*os.File{r, null, null}, proof...), Sys: &unix.SysProcAttr{Setsid: true},
 		})
 	}

@@ -21,8 +21,8 @@ func TestFinding_S9_AGuardKnowsWhatToEndFromItsFirstMoment(t *testing.T) {
 	}
 	late := time.AfterFunc(time.Minute, func() { _ = work.Process.Signal(unix.SIGTERM) })
 	defer late.Stop()
-	gs := &guards{clk: clock.System(), scope: leaseguard.Scope{Mark: mark}, start: func(first string) (*guard, error) {
-		g, err := startGuard(first, nil)
+	gs := &guards{clk: clock.System(), scope: leaseguard.Scope{Mark: mark}, start: func(first string, argv []string) (*guard, error) {
+		g, err := startGuard(first, argv, nil)
 		if err == nil {
 			g.close() // as the kernel does when the supervisor dies
 			g.pipe = -1

@@ -31,7 +31,7 @@ const (
 // guards are the processes that end a command in the supervisor's stead.
 type guards struct {
 	clk   clock.Clock
-	start func(first string) (*guard, error)
+	start func(first string, argv []string) (*guard, error)
 
 	mu       sync.Mutex
 	all      []*guard
@@ -44,9 +44,9 @@ type guards struct {
 
 // startGuards starts them, and tells them what they are to end.
 func startGuards(clk clock.Clock, s leaseguard.Scope, proof []*os.File) (*guards, error) {
-	gs := &guards{clk: clk, start: func(first string) (*guard, error) { return startGuard(first, proof) }, scope: s}
+	gs := &guards{clk: clk, start: func(first string, argv []string) (*guard, error) { return startGuard(first, argv, proof) }, scope: s}
 	for range twoGuards {
-		g, err := gs.start(s.Line())
+		g, err := gs.start(s.Line(), leaseguard.Argv())
 		if err != nil {
 			gs.close()
 			return nil, err
@@ -123,7 +123,7 @@ func (gs *guards) replace(own func(pid int)) error {
 	if gs.by != 0 {
 		first += leaseguard.KillLine(gs.group, int64(gs.by))
 	}
-	g, err := gs.start(first)
+	g, err := gs.start(first, leaseguard.ArgvAtOnce())
 	if err != nil {
 		return err
 	}
@@ -165,6 +165,7 @@ func (gs *guards) close() {
 	defer gs.mu.Unlock()
 	for _, g := range gs.all {
 		g.tell(leaseguard.Done + "\n")
+		_ = unix.Kill(g.pid, unix.SIGKILL) // before it begins to read, maybe; nobody has reaped it
 		g.close()
 	}
 	gs.closed = true

@@ -8,15 +8,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 )
 
 // app is one call of the program.
-type app struct{ *view.Viewer }
+type app struct {
+	*cli.App
+	complete cobra.CompletionFunc // of NAME
+}
 
-// Commands are the commands of this group.
-func Commands(c *cli.App) []*cobra.Command {
-	a := &app{view.New(c)}
+// Commands are the commands of this group. complete completes the name of a lease; it may be nil.
+func Commands(c *cli.App, complete cobra.CompletionFunc) []*cobra.Command {
+	a := &app{c, complete}
 	return []*cobra.Command{a.runCommand(), a.withLockCommand()}
 }
 

@@ -90,7 +90,7 @@ func (a *app) runCommand() *cobra.Command {
 			"  leasehold run licences --slots 3 -- ./simulate   # three at a time\n" +
 			"  leasehold run data --shared -- ./report          # while nobody runs it without --shared",
 		Args:              runArgs,
-		ValidArgsFunction: a.CompleteNames,
+		ValidArgsFunction: a.complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Limited = cmd.Flags().Changed("wait")
 			o.limitGiven = cmd.Flags().Changed("slots")

@@ -8,7 +8,6 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli"
-	"github.com/leasehold/leasehold/cmd/leasehold/internal/cli/view"
 	"github.com/leasehold/leasehold/cmd/leasehold/internal/supervise"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/lock"
@@ -48,7 +47,7 @@ func TestNameIsSharedWhileItIsTakenAsAWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	a := &app{Viewer: view.New(&cli.App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Clock: clock.System()})}
+	a := &app{App: &cli.App{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Clock: clock.System()}}
 	j := &Job{App: a.App, Name: "data", st: st, m: m, Timing: supervise.Timing{}.WithDefaults(), Opts: Options{NoWait: true}}
 	if h, err := j.take(t.Context()); reader == nil || !errors.Is(err, lease.ErrHeld) {
 		t.Fatalf("taken while %v reads: %v, %v", reader, h, err)
