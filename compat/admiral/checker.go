@@ -4,128 +4,175 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
+	"github.com/leasehold/leasehold/clock"
+	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/internal/keyspace"
+	"github.com/leasehold/leasehold/internal/pairs"
+	"github.com/leasehold/leasehold/internal/protocol"
+	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
+	"github.com/leasehold/leasehold/store/driver"
 )
 
-// StateChecker finds out whether this instance may write, and sets the state accordingly.
-type StateChecker interface {
-	// Run keeps s up to date until ctx is done; then s is read-only and Run returns nil. An error
-	// means that it can't go on: s is read-only then, too. It blocks. Run it once.
-	Run(ctx context.Context, s *State) error
+// Options of a checker. The zero value is right for a program that asks [State.Guard] before each
+// write.
+type Options struct {
+	// WarmUp is for how long after its start an instance is not active, though it may hold the
+	// lease, which it renews.
+	WarmUp time.Duration
+
+	// Early is how long before the end of the lease's validity the state turns read-only, for what
+	// needs time to stop: 0 by default. It has to leave time for a renewal and one retry.
+	Early time.Duration
+
+	// Renew is the time from one renewal to the next: [Config.Renew] by default.
+	Renew time.Duration
+
+	// Work, if set, is called when a term begins, and runs while this instance is active. It has to
+	// return once the context of the term is done. Only then the lease is released or handed over.
+	// If it returns an error, sooner or then, the lease is released and Run returns that error.
+	// With nil, the instance stands by again.
+	Work func(Term) error
+
+	// Clock is where time comes from; [clock.System] by default.
+	Clock clock.Clock
 }
 
-// Params are what a [Maker] may use.
-type Params struct {
-	Config  Config // of the configuration file; the zero Config when none was given
-	Options Options
-
-	// Table opens the table that Config names, in Admiral's schema and under Config's role; for
-	// [DynamoDB].
-	Table func(context.Context, Config) (store.Store, error)
-	// Store opens the store that Config.Store names, or a default one when that is ""; for
-	// [Leasehold].
-	Store func(context.Context, Config) (store.Store, error)
+// Checker is the state checker that holds a lease. Make one with [New].
+type Checker struct {
+	open func(context.Context) (store.Store, error)
+	cfg  Config
+	opts Options
 }
 
-// Maker makes a checker. It does no I/O. Its errors name the wrong key or field.
-type Maker func(Params) (StateChecker, error)
-
-// The names of the checkers that are always there.
-const (
-	// Always active, without a lease: for a deployment of one instance.
-	NoOP      = "NoOPStateChecker"
-	DynamoDB  = "dynamodbbasedstatechecker" // Admiral's table in DynamoDB
-	Leasehold = "leasehold"                 // any store of Leasehold's
-)
-
-// Registry finds checkers by name, without regard to case. Make one with [Checkers].
-type Registry struct {
-	makers map[string]Maker  // by name in lower case
-	names  map[string]string // as they are written
-}
-
-// Checkers returns a registry of the checkers that are always there.
-func Checkers() *Registry {
-	r := &Registry{makers: map[string]Maker{}, names: map[string]string{}}
-	for name, m := range map[string]Maker{NoOP: always, DynamoDB: onTable, Leasehold: onStore} {
-		r.put(name, m)
+// New returns a checker on the store that open opens; Run closes it. An error of open does not end
+// Run: the state is read-only with that reason, and the store is opened again after WaitTime. New
+// does no I/O. Its errors name the key or field of cfg or opts that is wrong, and show the
+// arithmetic of times that don't fit.
+func New(open func(context.Context) (store.Store, error), cfg Config, opts Options) (*Checker, error) {
+	if open == nil {
+		return nil, errors.New("admiral: New needs a function that opens the store")
 	}
-	return r
-}
-
-func (r *Registry) put(name string, m Maker) {
-	key := strings.ToLower(name)
-	r.makers[key], r.names[key] = m, name
-}
-
-// Add adds a checker under a name of its own. It is not safe for use while others use r.
-func (r *Registry) Add(name string, m Maker) error {
-	key := strings.ToLower(name)
-	switch {
-	case name == "" || m == nil:
-		return errors.New("a state checker needs a name and a maker")
-	case r.makers[key] != nil:
-		return fmt.Errorf("a state checker called %s is there already", r.names[key])
-	}
-	r.put(name, m)
-	return nil
-}
-
-// Names returns the names of all checkers, in order.
-func (r *Registry) Names() []string { return slices.Sorted(maps.Values(r.names)) }
-
-// Check returns an error that lists the known checkers if none has that name.
-func (r *Registry) Check(name string) error {
-	if r.makers[strings.ToLower(name)] == nil {
-		return fmt.Errorf("admiral_state_checker_name %q: there is no such state checker: known are %s", name, strings.Join(r.Names(), ", "))
-	}
-	return nil
-}
-
-// New makes the checker of that name. An unknown name is the error of [Registry.Check].
-func (r *Registry) New(name string, p Params) (StateChecker, error) {
-	if err := r.Check(name); err != nil {
+	if err := cfg.check(Leasehold); err != nil {
 		return nil, err
 	}
-	return r.makers[strings.ToLower(name)](p)
+	if opts.Clock == nil {
+		opts.Clock = clock.System()
+	}
+	if opts.Renew == 0 {
+		opts.Renew = cfg.Renew()
+	}
+	if opts.WarmUp < 0 || opts.Early < 0 {
+		return nil, fmt.Errorf("warm-up %v, early %v: want durations that are not negative", opts.WarmUp, opts.Early)
+	}
+	t := protocol.Timing{TTL: cfg.TTL(), Renew: opts.Renew}.WithDefaults()
+	if err := t.Check(); err != nil {
+		return nil, fmt.Errorf("waitTimeInSeconds × failureThreshold: %w", err)
+	}
+	if need := opts.Early + t.Renew + 2*t.Attempt; need > t.Validity() {
+		return nil, fmt.Errorf("early %v is too long: a lease of %v (waitTimeInSeconds × failureThreshold) is valid for %v, and a renewal "+
+			"and one retry before that need %v + %v + 2·%v = %v", opts.Early, t.TTL, t.Validity(), opts.Early, t.Renew, t.Attempt, need)
+	}
+	return &Checker{open: open, cfg: cfg, opts: opts}, nil
 }
 
-func always(Params) (StateChecker, error) { return noOP{}, nil }
+// checkNames refuses what no row, or no id of a holder, can carry.
+func checkNames(c Config) error {
+	const most = 200 // so that the keys made from it fit
+	if err := driver.CheckKey(c.LeaseName); err != nil || len(c.LeaseName) > most || keyspace.Reserved(c.LeaseName) {
+		return fmt.Errorf("leaseName %.40q: want 1 to %d printable characters that don't begin with a dot", c.LeaseName, most)
+	}
+	const mostPod = 100
+	unfit := func(r rune) bool { return !unicode.IsPrint(r) || r == '/' }
+	if len(c.PodIdentifier) > mostPod || !utf8.ValidString(c.PodIdentifier) || strings.ContainsFunc(c.PodIdentifier, unfit) {
+		return fmt.Errorf("podIdentifier %.40q: want 1 to %d printable characters, without a slash", c.PodIdentifier, mostPod)
+	}
+	return nil
+}
 
-// noOP is active as long as it runs.
-type noOP struct{}
+// The reasons for being read-only that don't depend on a row.
+const (
+	reasonStopped  = "the state checker has stopped"
+	reasonHandOver = "the lease is being handed over"
+	reasonWorkOver = "what runs while this instance is active has ended"
+)
 
 // Run implements [StateChecker].
-func (noOP) Run(ctx context.Context, s *State) error {
-	t := s.promote(nil, 0, func(*Status) {})
-	<-ctx.Done()
-	s.demote(reasonStopped)
-	<-t.quiet()
+func (c *Checker) Run(ctx context.Context, s *State) (err error) {
+	r := &run{c: c, s: s, clk: c.opts.Clock, orders: make(chan order), status: api.InstancePassive}
+	r.warm = r.clk.Now().Add(c.opts.WarmUp)
+	s.set(func(st *Status) { st.Lease, st.Pod = c.cfg.LeaseName, c.cfg.PodIdentifier })
+	defer s.demote(reasonStopped)
+	inner, err := r.reach(ctx)
+	if err != nil {
+		return nil // ctx is done
+	}
+	defer func() { err = errors.Join(err, inner.Close()) }()
+	s.setClock(inner)
+	defer s.setClock(nil)
+	r.st = &observed{Store: inner, r: r, seen: lease.NewObserver(inner, lease.ObserverOptions{Clock: r.clk})}
+	r.m, err = lease.NewManager(r.st, lease.Options{
+		TTL: c.cfg.TTL(), Renew: c.opts.Renew, Name: c.cfg.PodIdentifier, Clock: r.clk,
+		Outlived: true, // what an instance makes active may go on without it
+		Info:     map[string]string{pairs.InfoPod: c.cfg.PodIdentifier, pairs.InfoRegion: c.cfg.runsIn()},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.m.Close()) }()
+	ctx, cancel := context.WithCancel(ctx)
+	listening := make(chan struct{})
+	go func() {
+		defer close(listening)
+		r.listen(ctx)
+	}()
+	defer func() { cancel(); <-listening }()
+	return r.loop(ctx)
+}
+
+// loop stands by, is active, and stands by again.
+func (r *run) loop(ctx context.Context) error {
+	if err := r.keepOut(ctx); err != nil {
+		return nil
+	}
+	for ctx.Err() == nil {
+		l, err := r.campaign(ctx)
+		switch {
+		case err == nil:
+			if err := r.serve(ctx, l); err != nil {
+				return err
+			}
+		case errors.Is(err, errOperator):
+			err = r.await(ctx, func(rec store.Record) bool { return rec.Owner != SkipOwner }, clock.NoDeadline)
+			if err != nil {
+				return nil
+			}
+		case ctx.Err() == nil: // a row that can't be read, say
+			r.s.trouble(err)
+			_ = clock.Sleep(ctx, r.clk, r.c.cfg.WaitTime)
+		}
+	}
 	return nil
 }
 
-func onTable(p Params) (StateChecker, error) {
-	if err := p.Config.check(DynamoDB); err != nil {
-		return nil, err
+// reach opens the store, however often that takes. It fails only when ctx is done.
+func (r *run) reach(ctx context.Context) (store.Store, error) {
+	for {
+		st, err := r.c.open(ctx)
+		if err == nil {
+			return st, nil
+		}
+		if ctx.Err() == nil {
+			r.s.trouble(err)
+			_ = clock.Sleep(ctx, r.clk, r.c.cfg.WaitTime)
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 	}
-	return opened(p, "Table", p.Table)
-}
-
-func onStore(p Params) (StateChecker, error) {
-	if err := p.Config.check(Leasehold); err != nil {
-		return nil, err
-	}
-	return opened(p, "Store", p.Store)
-}
-
-func opened(p Params, field string, open func(context.Context, Config) (store.Store, error)) (StateChecker, error) {
-	if open == nil {
-		return nil, fmt.Errorf("admiral.Params: %s is missing: nothing can open what the configuration names", field)
-	}
-	cfg := p.Config
-	return New(func(ctx context.Context) (store.Store, error) { return open(ctx, cfg) }, cfg, p.Options)
 }

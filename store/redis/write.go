@@ -177,3 +177,25 @@ func (s *Store) outcome(w *write) error {
 	}
 	return &store.ConflictError{Current: rec}
 }
+
+// Put implements [store.Store].
+func (s *Store) Put(ctx context.Context, rec store.Record) (store.Record, error) {
+	w, err := s.putting(rec)
+	if err != nil {
+		return store.Record{}, err
+	}
+	kept := driver.Canonical(rec)
+	kept.Version = w.version
+	if err := s.write(ctx, w); err != nil {
+		return store.Record{}, err
+	}
+	return kept, nil
+}
+
+// Delete implements [store.Store].
+func (s *Store) Delete(ctx context.Context, key, version string) error {
+	if err := driver.CheckKey(key); err != nil {
+		return err
+	}
+	return s.write(ctx, s.deleting(key, version))
+}
