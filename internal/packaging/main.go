@@ -57,12 +57,12 @@ var allPrograms = []program{
 	{"leasehold-lite", "lite,grpcnotrace", clients},
 }
 
-// clients are libraries that wait for a network or run once, and the command itself. Inlining in
-// them would be 3 % of the light program.
+// clients are libraries that wait for a network or run once, and this repository, whose calls wait
+// for a store. Inlining in them would be 5 % of the light program.
 var clients = []string{
-	"github.com/go-jose/...", "github.com/jackc/...", "github.com/leasehold/leasehold/client/...", "github.com/leasehold/leasehold/cmd/...",
-	"github.com/prometheus/...", "github.com/redis/...", "github.com/spf13/...", "go.etcd.io/...",
-	"go.uber.org/...", "go.yaml.in/...", "golang.org/x/text/...", "google.golang.org/...",
+	"crypto/tls", "crypto/x509", "github.com/go-jose/...", "github.com/jackc/...", "github.com/leasehold/leasehold/...",
+	"github.com/prometheus/...", "github.com/redis/...", "github.com/spf13/...", "go.etcd.io/...", "go.uber.org/...", "go.yaml.in/...",
+	"golang.org/...", "google.golang.org/...", "net/...", "vendor/...",
 }
 
 var kinds = []string{"archive", "deb", "rpm", "image", "brew"}
