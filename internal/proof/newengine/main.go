@@ -1,6 +1,6 @@
 // Command newengine makes the skeleton of an engine: a module in store/NAME that passes the
-// conformance suite, though it keeps its records in memory, and its rows in go.work, in the table
-// of packages and in that of modules. It prints what remains to be done.
+// conformance suite, though it keeps its records in memory, and its rows in go.work, in the tables
+// of packages, of modules and of files. It prints what remains to be done.
 //
 //	newengine NAME
 package main
@@ -107,6 +107,10 @@ var table = []row{
 		file: "docs/releasing.md", line: "| `store/NAME` | `store/NAME/vX.Y.Z` | yes |",
 		among: regexp.MustCompile("^\\| `store/[a-z]+` \\|"),
 	},
+	{
+		file: "docs/files.md", line: "| `store/NAME` | keeps leases in NAME |",
+		among: regexp.MustCompile("^\\| `(shard|store)/[a-z/]+` \\|"),
+	},
 }
 
 // rows writes the lines into the files that list engines.
@@ -154,6 +158,7 @@ To be done, as CONTRIBUTING.md says under "Add an engine":
   internal/proof/engines/%[1]s_test.go      the engine beside the others
   store/open/%[1]s.go, %[1]s_test.go        the URL
   docs/stores.md, compose.yaml              how people reach it
+  docs/files.md                             a table of its files, once there are many
 then scripts/tidy, scripts/api, and
 go test ./internal/proof/archtest -run 'TestWordsOfTheCode|TestSizesArePrinted' -update
 `
