@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/clock/clocktest"
+	"github.com/leasehold/leasehold/internal/proof/ctxtest"
 	"github.com/leasehold/leasehold/internal/protocol"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -295,29 +295,14 @@ func TestNoCopyIsSentAfterTheAnswer(t *testing.T) {
 	})
 }
 
-// counting is a context that isn't one of package context's, which says how many children it has that weren't cancelled.
-type counting struct {
-	context.Context
-	done chan struct{}
-	kept *atomic.Int64
-}
-
-func (c counting) Done() <-chan struct{} { return c.done }
-
-// AfterFunc is what package context asks for before it starts a goroutine for a child.
-func (c counting) AfterFunc(func()) (stop func() bool) {
-	c.kept.Add(1)
-	return func() bool { c.kept.Add(-1); return true }
-}
-
 // What was answered keeps no context, and so no timer, until the caller's is over, whichever copy was.
 func TestAnAnswerEndsTheRequestsContext(t *testing.T) {
 	for copies, plan := range map[int]map[int]faulty.Fault{1: nil, 2: {1: {Drop: true}}} {
 		inCopyRig(t, plan, func(t *testing.T, r *copyRig) {
-			ctx := counting{t.Context(), make(chan struct{}), new(atomic.Int64)}
+			ctx := ctxtest.New(t.Context())
 			_, err := r.request(ctx)
 			r.wg.Wait()
-			if kept := ctx.kept.Load(); err != nil || kept != 0 {
+			if kept := ctx.Kept(); err != nil || kept != 0 {
 				t.Errorf("after %d copies: %v; the caller's context keeps %d", copies, err, kept)
 			}
 		})

@@ -3,13 +3,13 @@ package lessor
 import (
 	"context"
 	"errors"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/drive"
+	"github.com/leasehold/leasehold/internal/proof/ctxtest"
 	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/faulty"
@@ -105,33 +105,23 @@ func TestALaterChangeIsGivenUpWhenItsTimeIsOver(t *testing.T) {
 	})
 }
 
-// other is a context that isn't one of package context's: each child of it that isn't cancelled keeps a goroutine.
-type other struct {
-	context.Context
-	done chan struct{}
-}
-
-func (o other) Done() <-chan struct{} { return o.done }
-
 // A registry that lives for months keeps nothing of the changes that it has made.
 func TestAChangeLeavesNoContext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		r, _ := w.registry()
 		rec := granted(t, r, wants("a", 0))
-		o := other{r.ctx, make(chan struct{})}
-		defer close(o.done)
-		r.ctx = o
+		parent := ctxtest.New(r.ctx)
+		r.ctx = parent
 		synctest.Wait()
-		before := runtime.NumGoroutine()
-		const changes = 10
-		for range changes {
+		before := parent.Kept()
+		for range 3 {
 			if _, err := r.Renew(t.Context(), "job", "a", rec.Token, 0, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 		synctest.Wait()
-		if more := runtime.NumGoroutine() - before; more >= changes { // the runtime has some of its own at times
-			t.Errorf("%d goroutines more than before", more)
+		if after := parent.Kept(); after > before {
+			t.Errorf("%d contexts are kept, %d before", after, before)
 		}
 	})
 }

@@ -293,6 +293,10 @@ var Table = []Row{
 		Why: "it starts real servers for the tests of every module, so it must bring nothing into their graphs",
 	},
 	{
+		Dir: "internal/proof/ctxtest", Floor: F0, Tests: true, Only: []string{"std"},
+		Why: "it serves tests of any floor, so it knows nothing of them",
+	},
+	{
 		Dir: "internal/proof/stalltest", Floor: F0, Tests: true, May: []string{"clock"}, Only: []string{"std", "clock"},
 		Why: "it serves the tests of every module, so it must bring nothing into their graphs",
 	},
