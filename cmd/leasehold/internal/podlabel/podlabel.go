@@ -139,8 +139,8 @@ func (k *Keeper) Doubt(yes bool) {
 	}
 }
 
-// State returns whether the label is on the pod, as far as the keeper knows, and why it isn't as it
-// is to be.
+// State returns whether this process has put the label on the pod, or may have, and why the label
+// isn't as it is to be.
 func (k *Keeper) State() (set bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -188,11 +188,14 @@ func (k *Keeper) run(ctx context.Context) {
 		again, err := k.once(try, want)
 		broken := closed(changed)
 		cancel()
+		k.mu.Lock()
+		k.set = k.pods.maybe
+		k.mu.Unlock()
 		if broken {
 			rest = leastRest
 			continue
 		}
-		k.note(want, err)
+		k.note(err)
 		switch {
 		case err != nil:
 			again, rest = rest, min(2*rest, mostRest)
@@ -220,11 +223,10 @@ func (k *Keeper) once(ctx context.Context, want *Term) (time.Duration, error) {
 }
 
 // note keeps what came of it, and says what is new.
-func (k *Keeper) note(want *Term, err error) {
+func (k *Keeper) note(err error) {
 	k.mu.Lock()
 	before := k.err
 	k.err = err
-	k.set = err == nil && want != nil || err != nil && k.pods.maybe
 	k.mu.Unlock()
 	switch {
 	case err != nil && (before == nil || before.Error() != err.Error()):
