@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -75,7 +76,9 @@ func TestPairs(t *testing.T) {
 	s.instance(t, "prod", "east", "us-east-2")
 	pairIs(t, c, "east is active", activeIs("east"))
 	west, _ := s.instance(t, "prod", "west", "us-west-2")
-	p := pairIs(t, c, "both have answered", func(p client.Pair) bool { return len(p.Instances) == 2 })
+	p := pairIs(t, c, "both have answered since east has become active", func(p client.Pair) bool {
+		return len(p.Instances) == 2 && slices.ContainsFunc(p.Instances, func(i client.Instance) bool { return i.Status == "active" })
+	})
 	if p.Region != "us-east-2" || p.TTL != 3*pairWait || p.Asked.IsZero() || p.Token == 0 || p.Since.IsZero() {
 		t.Errorf("%+v", p)
 	}
