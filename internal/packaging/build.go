@@ -31,6 +31,9 @@ func (r *release) build(p program, t target) (string, error) {
 	if t.os == "linux" && (t.arch == "amd64" || t.arch == "arm64") {
 		flags += " -E _leasehold_entry" // a guard of a short command is light: see package leaseguard
 	}
+	if p.flags != "" {
+		flags += " " + p.flags
+	}
 	begun := time.Now()
 	args := []string{"build", "-trimpath", "-buildvcs=false", "-tags", p.tags, "-ldflags", flags}
 	for _, path := range p.plain {

@@ -48,13 +48,14 @@ type program struct {
 	tags string
 	// Import paths, as patterns, of what is compiled without inlining.
 	plain []string
+	flags string // more of them for the linker
 }
 
 // grpcnotrace takes the traces of gRPC out, which nothing here shows: they bring html/template, and
 // with that the linker keeps every exported method of every type.
 var allPrograms = []program{
-	{"leasehold", "grpcnotrace", nil},
-	{"leasehold-lite", "lite,grpcnotrace", clients},
+	{"leasehold", "grpcnotrace", nil, ""},
+	{"leasehold-lite", "lite,grpcnotrace", clients, dense},
 }
 
 // clients are libraries that wait for a network or run once, and this repository, whose calls wait
@@ -64,6 +65,10 @@ var clients = []string{
 	"github.com/prometheus/...", "github.com/redis/...", "github.com/spf13/...", "go.etcd.io/...", "go.uber.org/...", "go.yaml.in/...",
 	"golang.org/...", "google.golang.org/...", "net/...", "vendor/...",
 }
+
+// dense lets functions begin at multiples of 4 bytes, not of 16 or 32. The padding between them is
+// 2 % of the light program. The full one isn't smaller by much, and starts no faster.
+const dense = "-funcalign=4"
 
 var kinds = []string{"archive", "deb", "rpm", "image", "brew"}
 
