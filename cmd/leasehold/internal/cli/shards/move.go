@@ -189,26 +189,33 @@ func (a *app) drainWorker(ctx context.Context, st store.Store, space, worker str
 		a.Say("%s is to hand over all that it owns", m.Name)
 		return nil
 	}
+	began := a.Clock.Now()
 	limited, end := w.ctx(ctx, a)
 	defer end()
-	began := a.Clock.Now()
-	for {
-		n := 0
-		all, err := shard.All(limited, st, space)
-		for _, e := range all {
-			if e.Owner == m.Session {
-				n++
-			}
-		}
-		if err == nil && n == 0 {
-			a.Say("%s owns nothing, %v after the order", m.Name, a.Clock.Now().Sub(began).Round(time.Millisecond))
-			return nil
-		}
-		if err == nil && clock.Sleep(limited, a.Clock, drainLook) != nil {
+	// However long the first look takes: when the time is over, it is said what the worker owns.
+	n, err := owned(ctx, st, space, m.Session)
+	for err == nil && n > 0 {
+		now := 0
+		if clock.Sleep(limited, a.Clock, drainLook) != nil {
 			err = context.Cause(limited)
-		}
-		if err != nil {
-			return w.late(err, "%s still owns %d slices: is there another worker with room for them? The order stands", m.Name, n)
+		} else if now, err = owned(limited, st, space, m.Session); err == nil {
+			n = now
 		}
 	}
+	if err != nil {
+		return w.late(err, "%s still owns %d slices: is there another worker with room for them? The order stands", m.Name, n)
+	}
+	a.Say("%s owns nothing, %v after the order", m.Name, a.Clock.Now().Sub(began).Round(time.Millisecond))
+	return nil
+}
+
+// owned returns how many slices a worker owns.
+func owned(ctx context.Context, st store.Store, space, session string) (n int, err error) {
+	all, err := shard.All(ctx, st, space)
+	for _, e := range all {
+		if e.Owner == session {
+			n++
+		}
+	}
+	return n, err
 }
