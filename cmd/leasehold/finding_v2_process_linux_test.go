@@ -12,10 +12,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // A server that is ended answers every request on the connections that it has: none is reset.
-func TestFinding_V2_ACleanStopAnswersAll(t *testing.T) {
+// It keeps connections for half a second more, and each client here is to ask again within that.
+func TestFinding_V2_ACleanStopAnswersAll(t *testing.T) { stalltest.Run(t, cleanStopAnswersAll) }
+
+func cleanStopAnswersAll(t testing.TB) {
 	const askers, waiters = 60, 22
 	p := newPlace(t)
 	s := p.serve()
