@@ -84,8 +84,12 @@ func serveTellsItsManager(t testing.TB) {
 	prog.signal(syscall.SIGHUP)
 	m.until("RELOADING=1\nMONOTONIC_USEC=")
 	m.until("READY=1")
-	_, rest, _ := strings.Cut(prog.stderr.String(), "serving the state on ")
-	state, _, _ := strings.Cut(rest, "\n")
+	var state string
+	eventually(t, "it says where its state is", func() (said bool) { // by a pipe that may be read later than the socket
+		_, rest, _ := strings.Cut(prog.stderr.String(), "serving the state on ")
+		state, _, said = strings.Cut(rest, "\n")
+		return said
+	})
 	prog.signal(syscall.SIGTERM)
 	m.until("STOPPING=1\nSTATUS=ending")
 	resp, err := http.Get(state + "/readyz")
