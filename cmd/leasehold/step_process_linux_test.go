@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/store"
 )
 
@@ -159,7 +160,9 @@ func TestOnLost(t *testing.T) {
 }
 
 // The store is out for longer than the hold is valid: the shell is told to end before another can have the name.
-func TestOnLostInAnOutage(t *testing.T) {
+func TestOnLostInAnOutage(t *testing.T) { stalltest.Run(t, onLostInAnOutage) }
+
+func onLostInAnOutage(t testing.TB) {
 	p := newPlace(t)
 	p.write700()
 	prog := p.launch(p.script(`exec 9>x; leasehold lock --fd 9 job --ttl 3s --on-lost term; exec ticker ticks`))
