@@ -273,7 +273,9 @@ func TestShardSecondSignal(t *testing.T) {
 }
 
 // timeout(1) signals the process and then its whole group: that is one order, and all is drained.
-func TestShardOneOrderOfTwoSignals(t *testing.T) {
+func TestShardOneOrderOfTwoSignals(t *testing.T) { stalltest.Run(t, shardOneOrderOfTwoSignals) }
+
+func shardOneOrderOfTwoSignals(t testing.TB) {
 	p := newPlace(t)
 	w := p.shardWorker(nil, "w", "--shards", "0-2", "--drain", "1s", "--", "shardling", "stubborn")
 	eventually(t, "all run", p.allHeld(3))
