@@ -127,10 +127,18 @@ func TestFinding_S5_CallsThatAreNeverAnsweredAreUnknown(t *testing.T) {
 			return err
 		},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		if err := call(ctx); !errors.Is(err, store.ErrUnknownOutcome) || errors.Is(err, store.ErrConflict) {
+		ctx, cancel := context.WithCancel(t.Context())
+		lost, ended := s.network.Lost(), make(chan error, 1)
+		go func() { ended <- call(ctx) }()
+		storetest.Eventually(t, func() (err error) {
+			if s.network.Lost() == lost {
+				err = errors.New("the server hasn't answered")
+			}
+			return err
+		})
+		cancel()
+		if err := <-ended; !errors.Is(err, store.ErrUnknownOutcome) || errors.Is(err, store.ErrConflict) {
 			t.Errorf("%s: %v, want an unknown outcome", what, err)
 		}
-		cancel()
 	}
 }
