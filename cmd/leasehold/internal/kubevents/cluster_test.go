@@ -23,6 +23,7 @@ import (
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/open"
@@ -32,7 +33,7 @@ const patience = time.Minute
 
 // cluster is a real API server behind a proxy that hangs or counts what is asked of Events.
 type cluster struct {
-	t         *testing.T
+	t         testing.TB
 	namespace string
 	direct    string // the server's URL
 	proxy     *httptest.Server
@@ -42,7 +43,7 @@ type cluster struct {
 	urls      map[string]open.URL
 }
 
-func newCluster(t *testing.T) *cluster {
+func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	srv := servers.Kubernetes(t, servers.Shared())
 	c := &cluster{t: t, namespace: fmt.Sprintf("test-%x", time.Now().UnixNano()), direct: srv.URL, urls: map[string]open.URL{}}
@@ -271,7 +272,9 @@ func TestForbidden(t *testing.T) {
 }
 
 // TestAServerThatHangsOnEvents: a lease of 2 s is renewed over three times that, while each Event hangs; the end takes a second more.
-func TestAServerThatHangsOnEvents(t *testing.T) {
+func TestAServerThatHangsOnEvents(t *testing.T) { stalltest.Run(t, aServerThatHangsOnEvents) }
+
+func aServerThatHangsOnEvents(t testing.TB) {
 	c := newCluster(t)
 	c.hang.Store(true)
 	st := c.open("admin")
