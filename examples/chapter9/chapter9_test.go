@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold/leasehold/clock/clocktest"
 	"github.com/leasehold/leasehold/examples/chapter9"
 	"github.com/leasehold/leasehold/internal/proof/servers"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 func TestMain(m *testing.M) { os.Exit(servers.Main(m).Run()) }
@@ -66,7 +67,7 @@ func onEach(t *testing.T, step func(ctx context.Context, t *testing.T, s chapter
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +75,7 @@ func must(t *testing.T, err error) {
 }
 
 // wants fails unless err is that one.
-func wants(t *testing.T, what string, err, want error) {
+func wants(t testing.TB, what string, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Fatalf("%s: %v, want %v", what, err, want)
@@ -229,27 +230,36 @@ func TestAZnodesVersionRestarts(t *testing.T) {
 // The loop keeps the lock for longer than its TTL, and tells of the loss when an operator deletes it.
 func TestRenewableLock(t *testing.T) {
 	onEach(t, func(ctx context.Context, t *testing.T, s chapter9.Service, key string) {
-		h, err := s.Create(ctx, key, "a", ttl)
-		must(t, err)
-		lost := make(chan error, 1)
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			chapter9.Keep(ctx, clock.System(), s, h, ttl, func(err error) { lost <- err })
-		}()
-		select {
-		case err := <-lost:
-			t.Fatal(err)
-		case <-time.After(2 * ttl):
-		}
-		_, err = s.Create(ctx, key, "b", ttl)
-		wants(t, "after two TTLs", err, chapter9.ErrHeld)
-		removed := time.Now()
-		must(t, s.Remove(ctx, key))
-		wants(t, "handleLockLost", <-lost, chapter9.ErrLost)
-		t.Logf("handleLockLost was called %v after the loss", time.Since(removed).Round(time.Millisecond))
-		<-ended
+		attempt := 0
+		stalltest.Run(t, func(t testing.TB) {
+			attempt++
+			renewableLock(ctx, t, s, fmt.Sprint(key, "-", attempt))
+		})
 	})
+}
+
+func renewableLock(ctx context.Context, t testing.TB, s chapter9.Service, key string) {
+	t.Helper()
+	h, err := s.Create(ctx, key, "a", ttl)
+	must(t, err)
+	lost := make(chan error, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		chapter9.Keep(ctx, clock.System(), s, h, ttl, func(err error) { lost <- err })
+	}()
+	select {
+	case err := <-lost:
+		t.Fatal(err)
+	case <-time.After(2 * ttl):
+	}
+	_, err = s.Create(ctx, key, "b", ttl)
+	wants(t, "after two TTLs", err, chapter9.ErrHeld)
+	removed := time.Now()
+	must(t, s.Remove(ctx, key))
+	wants(t, "handleLockLost", <-lost, chapter9.ErrLost)
+	t.Logf("handleLockLost was called %v after the loss", time.Since(removed).Round(time.Millisecond))
+	<-ended
 }
 
 // The loop gives up by its own clock, before the TTL is over, whether no answer comes or refusals do.
