@@ -30,6 +30,7 @@ type provider struct {
 	keys      []key // published; the last one signs
 	audience  string
 	lifetime  time.Duration
+	then      time.Duration // the lifetime of those after the next one, if it is another
 	groups    []string
 	callsKeys int
 	browser   browser // of the page

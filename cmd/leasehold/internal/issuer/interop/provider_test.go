@@ -36,7 +36,11 @@ func (registered) DevMode() bool                       { return true } // plain 
 func (registered) AccessTokenType() op.AccessTokenType { return op.AccessTokenTypeJWT }
 func (r registered) RedirectURIs() []string            { return []string{r.p.seen().redirect} }
 func (r registered) IDTokenLifetime() (life time.Duration) {
-	r.p.set(func() { life = r.p.lifetime })
+	r.p.set(func() {
+		if life = r.p.lifetime; r.p.then > 0 {
+			r.p.lifetime, r.p.then = r.p.then, 0
+		}
+	})
 	return life
 }
 func (registered) LoginURL(id string) string { return "/login?id=" + url.QueryEscape(id) }
