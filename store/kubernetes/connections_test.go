@@ -17,6 +17,7 @@ import (
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/clock/clocktest"
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 )
 
 // api is a server of HTTP/2 that answers after a while, and a client of it whose connections can die in silence.
@@ -30,7 +31,7 @@ type api struct {
 	conns []*atomic.Bool // of each: it is dead
 }
 
-func newAPI(t *testing.T) *api {
+func newAPI(t testing.TB) *api {
 	t.Helper()
 	a := &api{}
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +88,7 @@ func (a *api) die() {
 }
 
 // get sends a request that is given up after a while, and with it what is left of its answer.
-func (a *api) get(t *testing.T, path string, patience time.Duration) (*http.Response, error) {
+func (a *api) get(t testing.TB, path string, patience time.Duration) (*http.Response, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
@@ -99,7 +100,9 @@ func (a *api) get(t *testing.T, path string, patience time.Duration) (*http.Resp
 }
 
 // Requests share a connection for as long as it answers.
-func TestRequestsShareAConnection(t *testing.T) {
+func TestRequestsShareAConnection(t *testing.T) { stalltest.Run(t, requestsShareAConnection) }
+
+func requestsShareAConnection(t testing.TB) {
 	a := newAPI(t)
 	for _, n := range []int{1, 20, 20} {
 		var group sync.WaitGroup
@@ -121,6 +124,10 @@ func TestRequestsShareAConnection(t *testing.T) {
 
 // When every connection has died in silence, a request that is sent again soon finds one that answers, and the next ones find it at once.
 func TestFinding_L1_ConnectionsThatDiedInSilence(t *testing.T) {
+	stalltest.Run(t, connectionsThatDiedInSilence)
+}
+
+func connectionsThatDiedInSilence(t testing.TB) {
 	for _, known := range []int{1, 2} {
 		a := newAPI(t)
 		a.slow.Store(int64(2 * overdue))
