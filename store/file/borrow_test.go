@@ -1,6 +1,9 @@
 package file
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // made returns how many connections the pool has made.
 func (p *pool) made() (n int) {
@@ -14,6 +17,14 @@ func (p *pool) made() (n int) {
 	return n
 }
 
+// rests blocks until nothing is written: a write is answered before its turn is over.
+func rests(s *Store) {
+	for !s.turn.TryLock() {
+		time.Sleep(time.Millisecond)
+	}
+	s.turn.Unlock()
+}
+
 // A short run reads by the connection that it writes by. While that is busy, a read has one of its own.
 func TestBriefReadsBorrowTheWritersConnection(t *testing.T) {
 	s := testOpen(t, testPath(t))
@@ -21,6 +32,7 @@ func TestBriefReadsBorrowTheWritersConnection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	rests(s)
 	if _, err := s.Get(t.Context(), rec.Key); err != nil {
 		t.Fatal(err)
 	}
