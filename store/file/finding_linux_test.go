@@ -561,10 +561,18 @@ func TestFinding_L4_StoppedWriter(t *testing.T) {
 	if got, err := s.Get(t.Context(), "k"); err != nil || got.Version != rec.Version {
 		t.Errorf("Get: %+v, %v", got, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), longWait+200*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	go func() { // until the write has waited for so long that it says for whom
+		since := s.waitsSince()
+		for ctx.Err() == nil && (since == 0 || s.clock.Now().Sub(since) < longWait) {
+			time.Sleep(time.Millisecond)
+			since = s.waitsSince()
+		}
+		cancel()
+	}()
 	who := fmt.Sprintf("process %d since 2", p.cmd.Process.Pid)
-	if _, err := s.Put(ctx, rec); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), who) {
+	if _, err := s.Put(ctx, rec); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), who) {
 		t.Errorf("Put: %v, want %q", err, who)
 	}
 	if err := s.Close(); err == nil || !strings.Contains(err.Error(), who) {
