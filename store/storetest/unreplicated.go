@@ -103,14 +103,17 @@ func (e *env) comesBack(ctx context.Context, s store.Store, rec store.Record) er
 	if err != nil {
 		return err
 	}
-	confirmed, err := store.Confirm(ctx, s, rec.Key)
+	confirm := func(key string) (store.Record, error) { // a replica may still be busy with what it missed
+		return patiently(ctx, func(ctx context.Context) (store.Record, error) { return store.Confirm(ctx, s, key) })
+	}
+	confirmed, err := confirm(rec.Key)
 	if err == nil && confirmed.Version != after.Version {
 		err = fmt.Errorf("a confirmation changed version %q of %s to %q", after.Version, rec.Key, confirmed.Version)
 	}
 	if err != nil {
 		return err
 	}
-	if none, err := store.Confirm(ctx, s, "none"); err != nil || none.Version != "" {
+	if none, err := confirm("none"); err != nil || none.Version != "" {
 		return fmt.Errorf("a confirmation of a missing key: version %q, %w", none.Version, err)
 	}
 	return mustMiss(ctx, s, "none")
