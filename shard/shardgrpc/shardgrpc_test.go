@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/internal/proof/shardtest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/shard"
@@ -244,7 +245,7 @@ func begin(ctx context.Context, t *testing.T, conn *grpc.ClientConn, key string)
 // arrives there.
 func TestAWorkerThatHasGone(t *testing.T) {
 	w := newWorld(t)
-	a, b := w.join("a"), w.join("b")
+	a, b := w.joinAt("a", servers.FreeAddr(t)), w.join("b") // nobody else takes a's address while it is down
 	w.Owns(a.Worker, "k0")
 	r := w.Router()
 	conn := w.client(r, shardgrpc.Options{})
