@@ -73,11 +73,14 @@ func first(ctx context.Context, call *shardcall.Call) (shard.Route, error) {
 
 // last returns the error of a call that isn't made again: that of its context, if it is done.
 func last(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		st := status.FromContextError(ctx.Err())
-		return status.Errorf(st.Code(), "%s; before that: %v", st.Message(), err)
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	st := status.FromContextError(ctx.Err())
+	if status.Code(err) == st.Code() {
+		return err
+	}
+	return status.Errorf(st.Code(), "%s; before that: %v", st.Message(), err)
 }
 
 // unary is the interceptor of unary calls.
@@ -96,8 +99,11 @@ func (c *client) unary(ctx context.Context, method string, req, reply any, cc *g
 		err := invoke(a.ctx, method, req, reply, cc, opts...)
 		sent := a.end()
 		wrong := WrongOwner(err)
-		if err == nil || wrong == nil && sent || ctx.Err() != nil {
+		if err == nil || wrong == nil && sent {
 			return err
+		}
+		if ctx.Err() != nil {
+			return last(ctx, err)
 		}
 		named := ""
 		if wrong != nil {
@@ -129,8 +135,11 @@ func (c *client) stream(
 		if err == nil {
 			return cs, nil
 		}
-		if sent := a.end(); sent || ctx.Err() != nil {
+		if sent := a.end(); sent {
 			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, last(ctx, err)
 		}
 		var ok bool
 		if route, ok = call.Next(ctx, route, ""); !ok {
