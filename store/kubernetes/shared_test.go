@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/leasehold/leasehold/internal/proof/stalltest"
 	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/storetest"
@@ -205,6 +206,10 @@ func TestRoundTrips(t *testing.T) {
 // locks were kept before names had kinds; whatever follows is one request.
 func TestRequestsOfALease(t *testing.T) {
 	t.Parallel()
+	stalltest.Run(t, requestsOfALease)
+}
+
+func requestsOfALease(t testing.TB) {
 	_, srv := fresh(t)
 	var asked counter
 	s := open(t, dial(t, asked.wrap(config(t, srv, srv.Addr))), newNamespace(t, srv))
