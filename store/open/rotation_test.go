@@ -22,7 +22,9 @@ type rotation struct {
 // under has a holder and a waiter live through the rotation. The holder keeps its term, and the waiter has the name when it is released.
 func (r rotation) under(t *testing.T) {
 	t.Helper()
-	const ttl = 15 * time.Second
+	// A server that is slow to start again, on a machine that is busy, ends no lease. What the
+	// credentials are worth shows at each renewal.
+	opts := lease.Options{TTL: time.Minute, Renew: 5 * time.Second, Attempt: time.Second}
 	manager := func() *lease.Manager {
 		st := openURL(t, r.url)
 		t.Cleanup(func() {
@@ -30,7 +32,7 @@ func (r rotation) under(t *testing.T) {
 				t.Errorf("close: %v", err)
 			}
 		})
-		m, err := lease.NewManager(st, lease.Options{TTL: ttl})
+		m, err := lease.NewManager(st, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
