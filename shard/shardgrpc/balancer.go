@@ -84,8 +84,10 @@ func (f *fleet) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	case c == nil:
 		f.connect(a.route.Address)
 	case state == connectivity.Ready:
-		a.pick()
-		return balancer.PickResult{SubConn: c.sc}, nil
+		if a.pick() {
+			return balancer.PickResult{SubConn: c.sc}, nil
+		}
+		return balancer.PickResult{}, balancer.ErrNoSubConnAvailable // the call ends with its context
 	case state == connectivity.TransientFailure:
 		return balancer.PickResult{}, status.Errorf(codes.Unavailable, "not sent: worker %s: %v", a.route.Address, failed)
 	}

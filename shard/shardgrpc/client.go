@@ -211,12 +211,17 @@ func (a *attempt) waits() {
 	}()
 }
 
-// pick says that the call is about to be sent.
-func (a *attempt) pick() {
+// pick says that the call is about to be sent. It reports false if the attempt has ended before: of
+// a key that has just moved, say.
+func (a *attempt) pick() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.ctx.Err() != nil {
+		return false
+	}
 	a.picked = true
 	if a.watch != nil {
 		a.watch()
 	}
+	return true
 }
