@@ -87,7 +87,8 @@ func (f *fleet) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 		if a.pick() {
 			return balancer.PickResult{SubConn: c.sc}, nil
 		}
-		return balancer.PickResult{}, balancer.ErrNoSubConnAvailable // the call ends with its context
+		// It ends with its context.
+		return balancer.PickResult{}, balancer.ErrNoSubConnAvailable
 	case state == connectivity.TransientFailure:
 		return balancer.PickResult{}, status.Errorf(codes.Unavailable, "not sent: worker %s: %v", a.route.Address, failed)
 	}

@@ -103,7 +103,8 @@ func (e *env) comesBack(ctx context.Context, s store.Store, rec store.Record) er
 	if err != nil {
 		return err
 	}
-	confirm := func(key string) (store.Record, error) { // a replica may still be busy with what it missed
+	// A replica may still be busy with what it missed.
+	confirm := func(key string) (store.Record, error) {
 		return patiently(ctx, func(ctx context.Context) (store.Record, error) { return store.Confirm(ctx, s, key) })
 	}
 	confirmed, err := confirm(rec.Key)
