@@ -195,10 +195,12 @@ func (a *app) drainWorker(ctx context.Context, st store.Store, space, worker str
 	// However long the first look takes: when the time is over, it is said what the worker owns.
 	n, err := owned(ctx, st, space, m.Session)
 	for err == nil && n > 0 {
-		now := 0
 		if clock.Sleep(limited, a.Clock, drainLook) != nil {
 			err = context.Cause(limited)
-		} else if now, err = owned(limited, st, space, m.Session); err == nil {
+			break
+		}
+		var now int
+		if now, err = owned(limited, st, space, m.Session); err == nil {
 			n = now
 		}
 	}
