@@ -60,7 +60,7 @@ func TestWatchSessions(t *testing.T) {
 		begun := time.Now()
 		want(t, s.ask(t, "PUT", path, "", nil, "Leasehold-Secret", open.Secret), http.StatusOK)
 		again := w.session(open.Session)
-		took := time.Since(begun) + time.Millisecond // what has passed of it when it is told
+		took := time.Since(begun) + time.Millisecond // so much of it has passed at most
 		if again.Seq <= first.Seq || again.Gone || again.ExpiresIn == nil || time.Duration(*again.ExpiresIn) < time.Minute-took {
 			t.Errorf("renewed: %+v after %+v", again, first)
 		}
