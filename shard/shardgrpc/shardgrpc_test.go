@@ -5,13 +5,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http/httptest"
 	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -173,40 +171,10 @@ func TestMovesWhileCallsRun(t *testing.T) {
 	a, b := w.join("a"), w.join("b")
 	w.Owns(a.Worker, shardtest.Names[:1]...)
 	r := w.Router()
-	ctx, stop := context.WithCancel(t.Context())
-	var callers sync.WaitGroup
-	var mu sync.Mutex
-	written := map[string]bool{}
-	for i := range 4 {
+	w.WritesWhileMoved(b.Worker, a.Worker, func() func(key, text string) error {
 		conn := w.client(r, shardgrpc.Options{})
-		callers.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				text := fmt.Sprint(i, "/", n)
-				if err := write(t.Context(), conn, shardtest.Names[n%len(shardtest.Names)], text); err != nil { // it waits for the next owner
-					t.Errorf("%s: %v", text, err)
-				}
-				mu.Lock()
-				written[text] = true
-				mu.Unlock()
-			}
-		})
-	}
-	enough := func(moves int) bool { // on a machine that is slow there are few writes to a move
-		mu.Lock()
-		defer mu.Unlock()
-		return moves >= 30 && len(written) >= 100 || t.Failed()
-	}
-	n := 0
-	for ; !enough(n); n++ {
-		to := []*worker{b, a}[n/len(shardtest.Names)%2]
-		key := shardtest.Names[n%len(shardtest.Names)]
-		w.Move(key, to.Worker)
-		w.Owns(to.Worker, key)
-	}
-	stop()
-	callers.Wait()
-	w.Once(written)
-	t.Logf("%d writes accepted, %d moves", len(written), n)
+		return func(key, text string) error { return write(t.Context(), conn, key, text) } // it waits for the next owner
+	})
 }
 
 // A caller whose router is late is told the owner by the wrong worker, once, and its call arrives there.

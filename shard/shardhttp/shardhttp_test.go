@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -123,43 +122,16 @@ func TestMovesWhileRequestsRun(t *testing.T) {
 		}
 		return true
 	})
-	ctx, stop := context.WithCancel(t.Context())
-	var callers sync.WaitGroup
-	var mu sync.Mutex
-	written := map[string]bool{}
-	for i := range 4 {
+	w.WritesWhileMoved(a.Worker, b.Worker, func() func(key, text string) error {
 		c := client(t, r)
-		callers.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				text := fmt.Sprint(i, "/", n)
-				code, err := write(t, c, shardtest.Names[n%len(shardtest.Names)], text)
-				mu.Lock()
-				switch {
-				case err == nil && code == http.StatusOK:
-					written[text] = true
-				default: // the transport has waited for the next owner
-					t.Errorf("%s: %d, %v", text, code, err)
-				}
-				mu.Unlock()
+		return func(key, text string) error { // the transport waits for the next owner
+			code, err := write(t, c, key, text)
+			if err == nil && code != http.StatusOK {
+				err = errors.New(http.StatusText(code))
 			}
-		})
-	}
-	enough := func(moves int) bool { // on a machine that is slow there are few writes to a move
-		mu.Lock()
-		defer mu.Unlock()
-		return moves >= 30 && len(written) >= 100 || t.Failed()
-	}
-	n := 0
-	for ; !enough(n); n++ {
-		to := []*worker{a, b}[n/len(shardtest.Names)%2]
-		key := shardtest.Names[n%len(shardtest.Names)]
-		w.Move(key, to.Worker)
-		w.Owns(to.Worker, key)
-	}
-	stop()
-	callers.Wait()
-	w.Once(written)
-	t.Logf("%d writes accepted, %d moves", len(written), n)
+			return err
+		}
+	})
 }
 
 // A caller whose router is late is told the owner by the wrong worker, once, and its request arrives there.

@@ -3,6 +3,7 @@
 package shardtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -139,9 +140,52 @@ func (w *World) Accepted() map[string]int {
 	return maps.Clone(w.accepted)
 }
 
-// Once checks that each text of which a caller was told was accepted once, and no other: 100 of
+// WritesWhileMoved has four callers write to all keys, each by what caller returns for it, while
+// the keys move one by one to a worker and back to the other: 30 times at the least, and until 100
+// writes were accepted. It checks that what a caller was told is written was written once, by the
+// owner, and nothing else was.
+func (w *World) WritesWhileMoved(to, back Worker, caller func() (write func(key, text string) error)) {
+	w.T.Helper()
+	ctx, stop := context.WithCancel(w.T.Context())
+	var callers sync.WaitGroup
+	var mu sync.Mutex
+	written := map[string]bool{}
+	for i := range 4 {
+		write := caller()
+		callers.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				text := fmt.Sprint(i, "/", n)
+				if err := write(Names[n%len(Names)], text); err != nil {
+					w.T.Errorf("%s: %v", text, err)
+					continue
+				}
+				mu.Lock()
+				written[text] = true
+				mu.Unlock()
+			}
+		})
+	}
+	enough := func(moves int) bool { // on a machine that is slow there are few writes to a move
+		mu.Lock()
+		defer mu.Unlock()
+		return moves >= 30 && len(written) >= 100 || w.T.Failed()
+	}
+	n := 0
+	for ; !enough(n); n++ {
+		worker := []Worker{to, back}[n/len(Names)%2]
+		key := Names[n%len(Names)]
+		w.Move(key, worker)
+		w.Owns(worker, key)
+	}
+	stop()
+	callers.Wait()
+	w.once(written)
+	w.T.Logf("%d writes accepted, %d moves", len(written), n)
+}
+
+// once checks that each text of which a caller was told was accepted once, and no other: 100 of
 // them at the least.
-func (w *World) Once(written map[string]bool) {
+func (w *World) once(written map[string]bool) {
 	w.T.Helper()
 	accepted := w.Accepted()
 	for text, n := range accepted {
