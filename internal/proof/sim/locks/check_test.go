@@ -146,18 +146,35 @@ func TestCheck(t *testing.T) {
 			s.call("b", 1)
 			s.freed("a")
 			s.refused("c", 1)
-			s.calls["b"].RefusedInTurn()
+			s.calls["b"].RefusedInTurn().Settled()
 		}, true},
 		"refused after one that was in turn": {mutex, func(s *script) {
 			s.take("a", 1, 0)
 			s.call("b", 1)
 			s.freed("a")
-			s.calls["b"].RefusedInTurn()
+			s.calls["b"].RefusedInTurn().Settled()
 			s.refused("c", 1)
+		}, false},
+		"refused after one whose turn is not known to be given back": {mutex, func(s *script) {
+			s.take("a", 1, 0)
+			s.call("b", 1)
+			s.freed("a")
+			turn := s.calls["b"].RefusedInTurn()
+			s.refused("c", 1)
+			turn.Settled()
+		}, true},
+		"refused after that turn was given back": {mutex, func(s *script) {
+			s.take("a", 1, 0)
+			s.call("b", 1)
+			s.freed("a")
+			turn := s.calls["b"].RefusedInTurn()
+			s.refused("c", 1)
+			turn.Settled()
+			s.refused("d", 1)
 		}, false},
 		"refused in turn for nobody": {mutex, func(s *script) {
 			s.call("a", 1)
-			s.calls["a"].RefusedInTurn()
+			s.calls["a"].RefusedInTurn().Settled()
 		}, false},
 		"refused before it was given up": {semaphore, func(s *script) { s.refused("a", 1); s.givenUp("b", 3) }, false},
 		"a slot twice":                   {semaphore, func(s *script) { s.take("a", 1, 0); s.take("b", 1, 0) }, false},

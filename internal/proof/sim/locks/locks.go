@@ -144,12 +144,12 @@ func (c *Call) Traded(token fence.Token) *Share {
 func (c *Call) Refused() { c.record(refusal) }
 
 // RefusedInTurn is Refused for one that may have had its turn, as a fair mutex gives it before the
-// mutex itself: while it asked, others may have been refused for its sake, though nobody held the
-// share.
-func (c *Call) RefusedInTurn() {
+// mutex itself: while it asked, and until the turn is known to be given back, others may be refused
+// for its sake, though nobody holds the share.
+func (c *Call) RefusedInTurn() *Doubt {
 	c.o.inTurn = true
 	c.record(refusal)
-	c.GivenUp().Settled()
+	return c.GivenUp()
 }
 
 // GivenUp says that nothing is known. If the share was granted, it is being taken back.

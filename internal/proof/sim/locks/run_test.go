@@ -229,13 +229,20 @@ func (p *process) once(client int, rng *rand.Rand, use func(*lease.Session, *ran
 	}
 	var held *lock.HeldError
 	refused := tries && errors.As(err, &held) // a wait whose time is over says who held it when it last looked
+	// Even a try may have sent a write, and got no answer: such as the one that gives a turn back.
+	doubtful := !refused || p.w.bad || errors.Is(err, store.ErrUnknownOutcome)
 	switch {
 	case refused && held.Waiting == 0 && u.turns:
-		call.RefusedInTurn()
+		if doubt := call.RefusedInTurn(); doubtful {
+			p.whenGone(doubt.Settled)
+		} else {
+			doubt.Settled()
+		}
+		return
 	case refused && held.Waiting == 0:
 		call.Refused()
 	}
-	if !refused || p.w.bad { // even a try may have sent a write, and got no answer
+	if doubtful {
 		p.whenGone(call.GivenUp().Settled)
 	}
 }
