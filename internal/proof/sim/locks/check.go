@@ -17,7 +17,7 @@ type Counts struct{ Granted, Refused, GivenUp, Freed, Settled, Traded int }
 func (h *History) Counts() Counts {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var n [traded + 1]int
+	var n [turnOver + 1]int
 	for _, o := range h.ops {
 		n[o.kind]++
 	}
@@ -53,6 +53,7 @@ type state struct {
 	// What those may take that nobody relies on any more and that are not known to be gone.
 	unfreed  int
 	doubtful int // shares that were given up
+	turns    int // that may be taken
 	slots    [maxSlots / 64]uint64
 	last     fence.Token // that was granted
 	ended    int64       // when the last share ended
@@ -83,8 +84,8 @@ func (o *op) step(s state) (bool, any) {
 		s.used, s.last = o.weight, o.token
 	case refusal:
 		excuses := s.used + s.lingering + s.doubtful
-		if o.inTurn {
-			excuses -= o.weight
+		if o.inTurn { // its own turn is no excuse
+			excuses += s.turns - o.weight
 		}
 		return excuses+o.weight > s.limit, s
 	case givenUp:
@@ -102,6 +103,10 @@ func (o *op) step(s state) (bool, any) {
 		}
 	case settled:
 		s.doubtful -= o.weight
+	case turn:
+		s.turns += o.weight
+	case turnOver:
+		s.turns -= o.weight
 	}
 	return true, s
 }

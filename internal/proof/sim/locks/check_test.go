@@ -39,6 +39,18 @@ func (s *script) givenUp(who string, weight int) *Doubt {
 	s.call(who, weight)
 	return s.calls[who].GivenUp()
 }
+
+// inTurn has who call for a mutex, in turn.
+func (s *script) inTurn(who string) *Doubt {
+	s.call(who, 1)
+	return s.calls[who].InTurn()
+}
+
+func (s *script) refusedInTurn(who string) {
+	turn := s.inTurn(who)
+	s.calls[who].Refused()
+	turn.Settled()
+}
 func (s *script) end(who string)   { s.shares[who].End() }
 func (s *script) freed(who string) { s.end(who); s.shares[who].Freed() }
 
@@ -143,39 +155,56 @@ func TestCheck(t *testing.T) {
 		}, true},
 		"refused for one that is in turn, and refused": {mutex, func(s *script) {
 			s.take("a", 1, 0)
-			s.call("b", 1)
+			turn := s.inTurn("b")
 			s.freed("a")
-			s.refused("c", 1)
-			s.calls["b"].RefusedInTurn().Settled()
+			s.refusedInTurn("c")
+			s.calls["b"].Refused()
+			turn.Settled()
 		}, true},
 		"refused after one that was in turn": {mutex, func(s *script) {
 			s.take("a", 1, 0)
-			s.call("b", 1)
+			turn := s.inTurn("b")
 			s.freed("a")
-			s.calls["b"].RefusedInTurn().Settled()
-			s.refused("c", 1)
+			s.calls["b"].Refused()
+			turn.Settled()
+			s.refusedInTurn("c")
 		}, false},
 		"refused after one whose turn is not known to be given back": {mutex, func(s *script) {
 			s.take("a", 1, 0)
-			s.call("b", 1)
+			turn := s.inTurn("b")
 			s.freed("a")
-			turn := s.calls["b"].RefusedInTurn()
-			s.refused("c", 1)
+			s.calls["b"].Refused()
+			s.refusedInTurn("c")
 			turn.Settled()
 		}, true},
-		"refused after that turn was given back": {mutex, func(s *script) {
+		"refused for one that is in turn, though who takes none is granted before it": {mutex, func(s *script) {
 			s.take("a", 1, 0)
-			s.call("b", 1)
+			turn := s.inTurn("b")
 			s.freed("a")
-			turn := s.calls["b"].RefusedInTurn()
-			s.refused("c", 1)
+			s.refusedInTurn("c")
+			s.take("d", 1, 0)
+			s.freed("d")
+			s.granted("b", 0)
+			s.freed("b")
 			turn.Settled()
-			s.refused("d", 1)
+		}, true},
+		"refused for a turn that outlasts the share, though another was granted since": {mutex, func(s *script) {
+			turn := s.inTurn("a")
+			s.granted("a", 0)
+			s.end("a")
+			s.take("b", 1, 0)
+			s.freed("b")
+			s.refusedInTurn("c")
+			turn.Settled()
+		}, true},
+		"one that takes no turn is refused for one": {mutex, func(s *script) {
+			turn := s.inTurn("a")
+			s.granted("a", 0)
+			s.freed("a")
+			s.refused("b", 1)
+			turn.Settled()
 		}, false},
-		"refused in turn for nobody": {mutex, func(s *script) {
-			s.call("a", 1)
-			s.calls["a"].RefusedInTurn().Settled()
-		}, false},
+		"refused in turn for nobody":     {mutex, func(s *script) { s.refusedInTurn("a") }, false},
 		"refused before it was given up": {semaphore, func(s *script) { s.refused("a", 1); s.givenUp("b", 3) }, false},
 		"a slot twice":                   {semaphore, func(s *script) { s.take("a", 1, 0); s.take("b", 1, 0) }, false},
 		"a slot again":                   {semaphore, func(s *script) { s.take("a", 1, 0); s.end("a"); s.take("b", 1, 0) }, true},

@@ -58,6 +58,8 @@ const (
 	settled             // one that was given up is known not to be granted, and never to be
 	// The writer, who held it until then, became a reader: nobody else held it in between.
 	traded
+	turn     // a turn that may be taken from now on
+	turnOver // it is known to have been given back
 )
 
 // op is one thing that was seen. It took from its call to its return; what happens at an instant
@@ -70,7 +72,7 @@ type op struct {
 	token  fence.Token
 	slot   int
 	ended  int64 // when the share ended, if it has
-	inTurn bool  // it excuses refusals, but not its own
+	inTurn bool  // it takes a turn before the share
 
 	called, returned int64
 }
@@ -82,7 +84,7 @@ func (o *op) String() string {
 	} else {
 		share += fmt.Sprintf(" (weight %d)", o.weight)
 	}
-	what := [...]string{"is granted", "is refused", "is given up", "is not relied on any more", "has been taken back", "is known to be gone", "becomes a reader's"}[o.kind]
+	what := [...]string{"is granted", "is refused", "is given up", "is not relied on any more", "has been taken back", "is known to be gone", "becomes a reader's", "may be in turn", "has had its turn"}[o.kind]
 	if o.kind == grant || o.kind == traded {
 		what += fmt.Sprintf(" slot %d, token %d", o.slot, o.token)
 	}
@@ -112,7 +114,7 @@ func (h *History) tick() int64 {
 // add takes down what was seen. h.mu is held.
 func (h *History) add(o op) {
 	o.returned = h.tick()
-	if o.kind == givenUp {
+	if o.kind == givenUp || o.kind == turn {
 		o.returned = o.called
 	}
 	h.ops = append(h.ops, &o)
@@ -123,6 +125,15 @@ func (c *Call) record(k kind) {
 	defer c.h.mu.Unlock()
 	c.o.kind = k
 	c.h.add(c.o)
+}
+
+// InTurn says that the acquisition takes a turn before the share itself, as a fair mutex does.
+// Until the turn is settled, others that take turns may be refused for its sake, though nobody
+// holds the share: the turn is taken before that, and given back after it.
+func (c *Call) InTurn() *Doubt {
+	c.o.inTurn = true
+	c.record(turn)
+	return &Doubt{h: c.h, o: c.o, kind: turnOver}
 }
 
 // Granted says that the share was granted.
@@ -143,33 +154,25 @@ func (c *Call) Traded(token fence.Token) *Share {
 // Refused says that the share was not to be had, and that nobody waited for it before.
 func (c *Call) Refused() { c.record(refusal) }
 
-// RefusedInTurn is Refused for one that may have had its turn, as a fair mutex gives it before the
-// mutex itself: while it asked, and until the turn is known to be given back, others may be refused
-// for its sake, though nobody holds the share.
-func (c *Call) RefusedInTurn() *Doubt {
-	c.o.inTurn = true
-	c.record(refusal)
-	return c.GivenUp()
-}
-
 // GivenUp says that nothing is known. If the share was granted, it is being taken back.
 func (c *Call) GivenUp() *Doubt {
 	c.record(givenUp)
-	return &Doubt{h: c.h, o: c.o}
+	return &Doubt{h: c.h, o: c.o, kind: settled}
 }
 
-// Doubt is an acquisition that was given up.
+// Doubt is an acquisition that was given up, or a turn.
 type Doubt struct {
-	h *History
-	o op
+	h    *History
+	o    op
+	kind kind // of its end
 }
 
-// Settled says that nothing of it is left, and that nothing of it will come: its session is over.
-// It is called once.
+// Settled says that nothing of it is left, and that nothing of it will come: its session is over,
+// or the turn was given back. It is called once.
 func (d *Doubt) Settled() {
 	d.h.mu.Lock()
 	defer d.h.mu.Unlock()
-	d.o.kind, d.o.called = settled, d.h.tick()
+	d.o.kind, d.o.called = d.kind, d.h.tick()
 	d.h.add(d.o)
 }
 

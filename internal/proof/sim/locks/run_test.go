@@ -222,33 +222,31 @@ func (p *process) once(client int, rng *rand.Rand, use func(*lease.Session, *ran
 		acquire = u.try
 	}
 	call := p.w.h.Call(client, u.weight)
+	over := func() {} // its turn, if it takes one
+	if u.turns {
+		over = call.InTurn().Settled
+	}
 	h, err := acquire(ctx)
 	if err == nil {
-		p.hold(rng, client, u, h, call.Granted(h.Token(), h.Slot()))
+		p.hold(rng, client, u, h, call.Granted(h.Token(), h.Slot()), over)
 		return
 	}
 	var held *lock.HeldError
 	refused := tries && errors.As(err, &held) // a wait whose time is over says who held it when it last looked
-	// Even a try may have sent a write, and got no answer: such as the one that gives a turn back.
-	doubtful := !refused || p.w.bad || errors.Is(err, store.ErrUnknownOutcome)
-	switch {
-	case refused && held.Waiting == 0 && u.turns:
-		if doubt := call.RefusedInTurn(); doubtful {
-			p.whenGone(doubt.Settled)
-		} else {
-			doubt.Settled()
-		}
-		return
-	case refused && held.Waiting == 0:
+	if refused && held.Waiting == 0 {
 		call.Refused()
 	}
-	if doubtful {
+	// Even a try may have sent a write, and got no answer: such as the one that gives a turn back.
+	if !refused || p.w.bad || errors.Is(err, store.ErrUnknownOutcome) {
 		p.whenGone(call.GivenUp().Settled)
+		p.whenGone(over)
+		return
 	}
+	over()
 }
 
-// hold relies on a share for a while, in the end perhaps as a reader, and releases it.
-func (p *process) hold(rng *rand.Rand, client int, u user, h *lock.Hold, share *Share) {
+// hold relies on a share for a while, in the end perhaps as a reader, and releases it, with its turn.
+func (p *process) hold(rng *rand.Rand, client int, u user, h *lock.Hold, share *Share, over func()) {
 	if valid := p.rely(rng, h); valid && u.down != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), ttl)
 		defer cancel()
@@ -267,9 +265,11 @@ func (p *process) hold(rng *rand.Rand, client int, u user, h *lock.Hold, share *
 	// It may be forgotten, and end with the session.
 	if rng.IntN(8) != 0 && h.Release(context.Background()) == nil {
 		share.Freed()
+		over()
 		return
 	}
 	p.whenGone(share.Freed)
+	p.whenGone(over)
 }
 
 // rely relies on a hold for a while, at most as long as it is valid, and reports whether it is to the end.
