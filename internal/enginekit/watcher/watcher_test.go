@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -25,7 +26,8 @@ type world struct {
 	rec      store.Record
 	revision uint64
 	err      error
-	mute     bool // it answers no read
+	mute     bool       // it answers no read
+	counting sync.Mutex // several may read at once
 	reads    int
 	during   func() // what happens during a read
 }
@@ -46,7 +48,9 @@ func newWorld(v string, revision uint64) *world {
 func (wd *world) set(v string, revision uint64) { wd.rec, wd.revision = version(v), revision }
 
 func (wd *world) read(ctx context.Context, _ string, _ uint64) (store.Record, uint64, error) {
+	wd.counting.Lock()
 	wd.reads++
+	wd.counting.Unlock()
 	if wd.mute {
 		<-ctx.Done()
 		return store.Record{}, 0, fmt.Errorf("a read: %w", context.Cause(ctx))
