@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leasehold/leasehold/fence"
+	"github.com/leasehold/leasehold/internal/pools"
 	"github.com/leasehold/leasehold/internal/proof/leasetest"
 	"github.com/leasehold/leasehold/store/faulty"
 )
@@ -30,8 +31,9 @@ func TestTenThousandClaimants(t *testing.T) {
 			case !strings.Contains(op.Key, "identity/"): // sessions
 			case op.Kind == faulty.Put:
 				writes.Add(1)
-			case op.Kind == faulty.List:
+			case op.Kind == faulty.List && op.Key == pools.Key("machines", ""):
 				lists.Add(1)
+			case op.Kind == faulty.List: // by a session that looks at its leases, whose names have the 1 in common, too
 			default:
 				reads.Add(1)
 			}
@@ -47,7 +49,7 @@ func TestTenThousandClaimants(t *testing.T) {
 		for _, p := range all {
 			for range each {
 				wg.Go(func() {
-					h, err := Claim(t.Context(), p.s, "machines", Options{Values: Values{Range: "0-1023"}, Window: time.Hour})
+					h, err := Claim(t.Context(), p.s, "machines", Options{Values: Values{Range: "10000-11023"}, Window: time.Hour})
 					if err != nil {
 						if !errors.Is(err, ErrExhausted) {
 							t.Error(err)
