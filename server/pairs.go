@@ -66,7 +66,7 @@ func (s *Server) pair(ctx context.Context, name string, ask bool) (api.Pair, err
 		return api.Pair{}, err
 	}
 	if ask {
-		s.rolls.look(s, name, rec.Token)
+		s.rolls.look(s, name, rec)
 	}
 	instances, asked, term := s.rolls.known(name)
 	if term != rec.Token || rec.Owner == "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold/leasehold/compat/admiral"
 	"github.com/leasehold/leasehold/fence"
 	"github.com/leasehold/leasehold/internal/api"
+	"github.com/leasehold/leasehold/store"
 )
 
 // A roll call is a write to the store, and so is each answer: however many look at a pair, its
@@ -21,7 +22,8 @@ const (
 	rollLeast = 2 * time.Second
 	rollMost  = 20 * time.Second
 	rollFull  = 4 // of so many calls one has rollMost
-	// rollAgain is how soon they are asked again once another term has begun.
+	// rollAgain is how soon they are asked again once another term has begun, or where the holder
+	// answered in the moment in which it took the lease, or was letting go of it.
 	rollAgain = 2 * time.Second
 	// maxRolls bounds how many pairs' answers are remembered.
 	maxRolls = 256
@@ -56,8 +58,17 @@ func (r *rolls) known(name string) ([]api.Instance, time.Time, fence.Token) {
 	return nil, time.Time{}, 0
 }
 
-// look has the instances of a pair asked if that is some time ago, or in another term.
-func (r *rolls) look(s *Server, name string, term fence.Token) {
+// turns reports whether the holder has answered, in its own term, that it is passive: it will be
+// active soon, or the lease will be another's.
+func (r *roll) turns(rec store.Record) bool {
+	return r.answered == rec.Token && slices.ContainsFunc(r.instances, func(i api.Instance) bool {
+		return i.Owner == rec.Owner && i.Status == api.InstancePassive
+	})
+}
+
+// look has the instances of a pair, whose lease is rec, asked if that is some time ago, or in
+// another term.
+func (r *rolls) look(s *Server, name string, rec store.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := s.clk.Now()
@@ -71,16 +82,17 @@ func (r *rolls) look(s *Server, name string, term fence.Token) {
 		}
 		r.all[name] = one
 	}
-	if one.busy || now < one.next && (one.term == term || now.Sub(one.begun) < rollAgain) {
+	soon := one.term != rec.Token || one.turns(rec)
+	if one.busy || now < one.next && (!soon || now.Sub(one.begun) < rollAgain) {
 		return
 	}
 	wait := rollMost
 	if !one.missing && one.calls%rollFull != 0 {
 		wait = min(max(rollLeast, 2*one.took), rollMost)
 	}
-	one.begun, one.term = now, term
+	one.begun, one.term = now, rec.Token
 	one.calls++
-	one.busy = s.background.start(func() { r.ask(s, name, one, term, wait) })
+	one.busy = s.background.start(func() { r.ask(s, name, one, rec.Token, wait) })
 }
 
 // ask asks the instances of a pair. Answers replace those of the call before when it is over, or

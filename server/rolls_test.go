@@ -2,15 +2,19 @@ package server
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/leasehold/leasehold/clock/clocktest"
+	"github.com/leasehold/leasehold/internal/api"
 	"github.com/leasehold/leasehold/internal/pairs"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/memory"
@@ -81,5 +85,70 @@ func TestRollsAreSeldom(t *testing.T) {
 			t.Error(err)
 		}
 		_ = st.Close()
+	})
+}
+
+// An instance that is asked in the moment in which it takes the lease says that it is passive. It is asked again soon: it is not shown as
+// one that isn't active yet until the next call is due.
+func TestAnInstanceThatTakesTheLeaseIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clk := clocktest.New(0)
+		st := memory.New(memory.Options{Clock: clk})
+		s, err := New(st, Options{Clock: clk})
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := store.Record{Key: "pair", Owner: "east/x", Token: 7, TTL: time.Hour, Info: map[string]string{pairs.InfoPod: "east"}, Nonce: "n"}
+		if _, err := st.Put(t.Context(), row); err != nil {
+			t.Fatal(err)
+		}
+		rec, err := st.Put(t.Context(), store.Record{Key: pairs.Calls + "pair", Nonce: "n"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var answered sync.WaitGroup
+		answered.Go(func() { // as an instance does
+			status := api.InstancePassive
+			for n := 0; ; n++ {
+				var call struct {
+					ID      string              `json:"id"`
+					Answers []map[string]string `json:"answers"`
+				}
+				if rec, err = st.Wait(t.Context(), rec.Key, rec.Version); err != nil {
+					return
+				}
+				if err := json.Unmarshal(rec.Data, &call); err != nil || call.ID == "" || call.Answers != nil {
+					continue
+				}
+				rec.Data, rec.Nonce = fmt.Appendf(nil, `{"id":%q,"answers":[{"pod":"east","owner":"east/x","status":%q}]}`, call.ID, status), fmt.Sprint(n)
+				if rec, err = st.Put(t.Context(), rec); err != nil {
+					return
+				}
+				status = api.InstanceActive
+			}
+		})
+		var p api.Pair
+		shown := func() api.PairState {
+			w := httptest.NewRecorder()
+			if s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/pairs/pair", nil)); w.Code != http.StatusOK {
+				t.Fatal(w.Body)
+			}
+			if p = (api.Pair{}); json.Unmarshal(w.Body.Bytes(), &p) != nil {
+				t.Fatal(w.Body)
+			}
+			return p.State
+		}
+		shown()
+		begun := time.Now()
+		for time.Sleep(time.Millisecond); shown() != api.PairActive; time.Sleep(100 * time.Millisecond) {
+			if time.Since(begun) > rollMost+rollAgain {
+				t.Fatalf("%v after it was asked: %+v", time.Since(begun), p)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		_ = st.Close()
+		answered.Wait()
 	})
 }
