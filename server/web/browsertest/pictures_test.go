@@ -170,11 +170,7 @@ func TestPicturesOfOthers(t *testing.T) {
 	p.until("all have a share, and report their load", `document.querySelectorAll('svg.heat rect').length > 24 && [0, 1, 2, 3].every((i) => document.querySelectorAll('svg.shards .shard-' + i).length > 5) && !/unowned|on the move/.test(document.querySelector('#view').innerText.split('\n')[2])`)
 	p.take(filepath.Join(dir, "server-shards.png"))
 	east := instance(t, db, "east", "us-east-2")
-	for begun := time.Now(); east.Status().ReadOnly; {
-		if time.Since(begun) > patience {
-			t.Fatalf("%+v", east.Status())
-		}
-	}
+	active(t, east)
 	instance(t, db, "west", "us-west-2")
 	eval[bool](p, `location.hash = '#pair/prod'; true`)
 	p.until("both have answered", region("east")+`.dataset.state === 'active' && `+region("west")+`.innerText.includes('another instance holds the lease')`)
