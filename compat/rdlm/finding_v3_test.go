@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold/leasehold/internal/proof/servers"
 )
 
 // startRDLM starts RDLM itself, which scripts/rdlm-server installs, and returns its URL.
@@ -34,12 +36,10 @@ func startRDLM(t *testing.T) string {
 		}
 		t.Skipf("skipped: %v: run scripts/rdlm-server", err)
 	}
-	l, err := net.Listen("tcp4", ":0") // a port that is free on all addresses: RDLM takes them all
+	_, port, err := net.SplitHostPort(servers.FreeAddr(t)) // of which RDLM takes all addresses
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	_ = l.Close()
 	cmd := exec.Command(program, "--port="+port, "--logging=none")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
