@@ -233,7 +233,7 @@ func TestShardIsGoneBeforeItIsAnothers(t *testing.T) {
 // A host is killed: its guards end the command, and the worker starts another one.
 func TestShardHostKilled(t *testing.T) {
 	p := newPlace(t)
-	w := p.shardWorker(nil, "w", "--shards", "0", "--", "shardling", "stubborn")
+	w := p.shardWorker(nil, "w", "--shards", "0", "--ttl", "20s", "--", "shardling", "stubborn") // a stall of the worker ends no host
 	eventually(t, "it runs", p.runsAfter(0))
 	all := hosts(t, w.cmd.Process.Pid)
 	if len(all) != 1 {
@@ -405,7 +405,7 @@ func shardChaos(t *testing.T, env []string, lasts time.Duration) {
 func TestShardHostIsSmall(t *testing.T) {
 	const most = 8 << 20
 	p := newPlace(t)
-	w := p.shardWorker(nil, "w", "--shards", "0")
+	w := p.shardWorker(nil, "w", "--shards", "0", "--ttl", "20s") // a stall of the worker ends no host
 	eventually(t, "it runs", p.allHeld(1))
 	host := hosts(t, w.cmd.Process.Pid)
 	if len(host) != 1 {
