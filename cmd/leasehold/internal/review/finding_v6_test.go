@@ -109,9 +109,13 @@ func (c *cluster) resigned(t *testing.T, token string, change func(map[string]an
 // A service account is a caller by a token for this server's audience; what the API server doesn't vouch for is refused.
 func TestFinding_V6_ServiceAccountsAreCallers(t *testing.T) {
 	c := newCluster(t)
-	var later atomic.Int64
+	// Answers count by a clock that stands still: however long the machine takes, they are not too old.
+	var wall atomic.Pointer[time.Time]
+	clockIsAt := func(at time.Time) { wall.Store(&at) }
+	start := time.Now()
+	clockIsAt(start)
 	reviewer := func(kubeconfig string) *Reviewer {
-		r, err := New(Options{Audience: "leasehold", Kubeconfig: kubeconfig, Wall: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }})
+		r, err := New(Options{Audience: "leasehold", Kubeconfig: kubeconfig, Wall: func() time.Time { return *wall.Load() }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,12 +148,14 @@ func TestFinding_V6_ServiceAccountsAreCallers(t *testing.T) {
 	refused("an administrator's, which is no JWT", c.Extra["token"], "no service account's")
 
 	// An answer counts for CachedFor, and not for longer than its token.
-	end := time.Now().Add(6 * time.Second).Truncate(time.Second)
+	end := time.Now().Add(time.Hour).Truncate(time.Second)
+	clockIsAt(end.Add(-6 * time.Second))
 	soon := c.resigned(t, web, func(claims map[string]any) { claims["exp"] = end.Unix() })
 	good("soon over", soon, "web")
 	if until := r.answers[sha256.Sum256([]byte(soon))].until; !until.Equal(end) {
 		t.Errorf("a token that ends at %v counts until %v", end, until)
 	}
+	clockIsAt(start)
 	if err := c.CoreV1().ServiceAccounts("default").Delete(t.Context(), "web", meta.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +217,7 @@ func TestFinding_V6_ServiceAccountsAreCallers(t *testing.T) {
 	if _, err := r.Review(t.Context(), unasked); !errors.Is(err, server.ErrAuthUnavailable) || !strings.Contains(err.Error(), c.Addr) {
 		t.Errorf("when it is gone: %v", err)
 	}
-	later.Add(int64(CachedFor))
+	clockIsAt(start.Add(CachedFor))
 	if _, err := r.Review(t.Context(), fresh); !errors.Is(err, server.ErrAuthUnavailable) {
 		t.Errorf("when it is gone, for longer than answers count: %v", err)
 	}
