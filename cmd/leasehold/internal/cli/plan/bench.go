@@ -193,13 +193,21 @@ func (a *app) measure(ctx context.Context, what string, callers int, length time
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
+// rateOf shows a rate. A store that stalls may do less than one in a second, which is not 0.
+func rateOf(perSec float64) string {
+	if perSec < 10 {
+		return fmt.Sprintf("%.2g", perSec)
+	}
+	return fmt.Sprintf("%.0f", perSec)
+}
+
 func benchColumns(results []result) []output.Column {
 	what, callers, rate := output.Column{Title: "WHAT"}, output.Column{Title: "CALLERS"}, output.Column{Title: "PER SECOND"}
 	p50, p99 := output.Column{Title: "P50"}, output.Column{Title: "P99"}
 	for _, r := range results {
 		what.Cells = append(what.Cells, r.What)
 		callers.Cells = append(callers.Cells, fmt.Sprint(r.Callers))
-		rate.Cells = append(rate.Cells, fmt.Sprintf("%.0f", r.PerSec))
+		rate.Cells = append(rate.Cells, rateOf(r.PerSec))
 		p50.Cells = append(p50.Cells, fmt.Sprintf("%.2f ms", r.P50))
 		p99.Cells = append(p99.Cells, fmt.Sprintf("%.2f ms", r.P99))
 	}
