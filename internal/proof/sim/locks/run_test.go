@@ -154,19 +154,23 @@ func (w *world) start(rng *rand.Rand) *process {
 		rates.Refuse, rates.Drop, rates.LoseReply, rates.ApplyLate, rates.ApplyTwice, rates.Silent = 0.02, 0.02, 0.04, 0.04, 0.04, 0.3
 	}
 	p.net = faulty.Wrap(st, p.outage.Plan(faulty.Random(rng.Uint64(), rates)))
-	m, err := lease.NewManager(p.net, lease.Options{TTL: ttl, Clock: p.clk})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	p.m = m
-	ctx, cancel := context.WithTimeout(context.Background(), ttl)
-	defer cancel()
-	if p.Session, err = m.OpenSession(ctx); err != nil {
+	if p.open() != nil {
 		p.close()
 		return nil
 	}
 	w.seeing.Go(func() { p.witness(w.ctx) })
 	return p
+}
+
+// open opens the session of a process that has a clock and a net.
+func (p *process) open() (err error) {
+	if p.m, err = lease.NewManager(p.net, lease.Options{TTL: ttl, Clock: p.clk}); err != nil {
+		p.w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), ttl)
+	defer cancel()
+	p.Session, err = p.m.OpenSession(ctx)
+	return err
 }
 
 func (p *process) close() {
@@ -236,9 +240,11 @@ func (p *process) once(client int, rng *rand.Rand, use func(*lease.Session, *ran
 	if refused && held.Waiting == 0 {
 		call.Refused()
 	}
-	// Even a try may have sent a write, and got no answer: such as the one that gives a turn back.
-	if !refused || p.w.bad || errors.Is(err, store.ErrUnknownOutcome) {
+	doubt := !refused || p.w.bad // even a try may have sent a write, and got no answer
+	if doubt {
 		p.whenGone(call.GivenUp().Settled)
+	}
+	if doubt || errors.Is(err, store.ErrUnknownOutcome) { // of the write that gives the turn back
 		p.whenGone(over)
 		return
 	}

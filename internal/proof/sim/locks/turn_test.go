@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold/leasehold/store/memory"
 )
 
-// Who has its turn at a fair mutex, and is cut off, keeps those away who take turns, not those who take none.
+// A caller that has its turn at a fair mutex, and is cut off, keeps callers away that take turns, and no others.
 // Chance seldom meets that.
 func TestATurnWhileOthersHoldTheMutex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -22,13 +22,8 @@ func TestATurnWhileOthersHoldTheMutex(t *testing.T) {
 		mutex := func(fair bool) (*process, *lock.Mutex) {
 			p := &process{w: w, clk: clocktest.New(1)}
 			p.net = faulty.Wrap(w.db.Open(), p.outage.Plan(nil))
-			m, err := lease.NewManager(p.net, lease.Options{TTL: ttl, Clock: p.clk})
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.m = m
 			t.Cleanup(p.close)
-			if p.Session, err = m.OpenSession(t.Context()); err != nil {
+			if err := p.open(); err != nil {
 				t.Fatal(err)
 			}
 			mu, err := lock.NewMutex(p.Session, "m", lock.MutexOptions{Fair: fair})
