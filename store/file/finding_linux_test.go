@@ -563,7 +563,7 @@ func TestFinding_L4_StoppedWriter(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { // until the write has waited for so long that it names the process
+	go func() { // until the write has waited so long that it names the process
 		since := s.waitsSince()
 		for ctx.Err() == nil && (since == 0 || s.clock.Now().Sub(since) < longWait) {
 			time.Sleep(time.Millisecond)

@@ -50,6 +50,7 @@ func aim(t *testing.T, name string) (l *Ledger, err error) {
 		}
 		r.st = w.open()
 		defer r.st.Close()
+		all := map[string]*process{}
 		for _, name := range workers {
 			p := &process{w: w, clk: clocktest.New(clock.Instant(time.Hour))}
 			p.net = faulty.Wrap(w.open(), p.outage.Plan(nil))
@@ -64,9 +65,10 @@ func aim(t *testing.T, name string) (l *Ledger, err error) {
 				return
 			}
 			w.workers = append(w.workers, p)
-			*map[string]**process{"a": &r.a, "b": &r.b, "c": &r.c}[name] = p
+			all[name] = p
 			time.Sleep(ttl)
 		}
+		r.a, r.b, r.c = all["a"], all["b"], all["c"]
 		if err = shard.RequestMove(t.Context(), r.st, "s", "x", "a"); err != nil {
 			return
 		}
