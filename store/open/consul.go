@@ -36,7 +36,7 @@ var _ = register(Scheme{
 		return rest, err
 	},
 	open: openConsul,
-	port: "8500", large: "Consul",
+	port: "8500", called: "Consul", tag: "lite",
 })
 
 // consulURL is what a Consul URL says.

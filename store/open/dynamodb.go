@@ -44,8 +44,8 @@ var dynamoDBScheme = register(Scheme{
 		_, err := parseDynamoDB(rest)
 		return rest, err
 	},
-	open:  openDynamoDB,
-	large: "DynamoDB", alike: []string{"dynamo", "ddb"},
+	open:   openDynamoDB,
+	called: "DynamoDB", tag: "lite", alike: []string{"dynamo", "ddb"},
 })
 
 // dynamoDBURL is what a table's URL says.

@@ -1,3 +1,5 @@
+//go:build !local
+
 package open
 
 import (
@@ -30,7 +32,7 @@ var _ = register(Scheme{
 		return rest, err
 	},
 	open: openEtcd,
-	port: etcdPort, alike: []string{"etcd3"},
+	port: etcdPort, called: "etcd", tag: "local", alike: []string{"etcd3"},
 })
 
 const etcdPort = "2379"

@@ -42,7 +42,7 @@ const (
 var kubernetesScheme = register(Scheme{
 	Name: "k8s", Form: "k8s://NAMESPACE", Doc: "Lease objects of Kubernetes",
 	parse: parseKubernetesRest, open: openKubernetes,
-	large: "Kubernetes", alike: []string{"kubernetes", "kube"},
+	called: "Kubernetes", tag: "lite", alike: []string{"kubernetes", "kube"},
 })
 
 // kubernetesURL is what a namespace's URL says.

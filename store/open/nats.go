@@ -49,7 +49,7 @@ var _ = register(Scheme{
 		return rest, err
 	},
 	open: openNATS,
-	port: "4222", large: "NATS", silent: natsSilent, alike: []string{"jetstream"},
+	port: "4222", called: "NATS", tag: "lite", silent: natsSilent, alike: []string{"jetstream"},
 })
 
 // natsSilent reports whether an error says that nobody answers.

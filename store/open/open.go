@@ -28,14 +28,15 @@ type Scheme struct {
 	port string
 	// Other names that people have for it, in lower case.
 	alike []string
-	// What people call it, if its file isn't in the light build; otherwise "".
-	large string
+	// What people call it, and the build tag that leaves its file out: lite for a client that is
+	// larger than the rest of the program, local for the other clients of servers. The tag is ""
+	// if every build has it.
+	called, tag string
 	// silent reports whether an error of the client says that nobody answers. It may be nil.
 	silent func(error) bool
 }
 
-// registered are the engines behind a server, by name. The file of a client that is larger than the
-// rest of the program says //go:build !lite: the light build is without.
+// registered are the engines behind a server that this build has, by name.
 var registered []Scheme
 
 // register enters the scheme of an engine, which calls it in a file of its own.
@@ -92,8 +93,8 @@ func Parse(url string) (URL, error) {
 			return URL{Scheme: s, Rest: rest}, nil
 		}
 	}
-	if what := large[name]; what != "" {
-		return URL{}, fmt.Errorf("store %q: this is leasehold-lite, which has no %s: install the full program, leasehold; known here are %s", Redact(url), what, forms())
+	if o, ok := leftOut[name]; ok && like(name) == "" {
+		return URL{}, fmt.Errorf("store %q: %w; known here are %s", Redact(url), o, forms())
 	}
 	if lower := strings.ToLower(name); lower != name && meant(lower) != "" {
 		return URL{}, fmt.Errorf("store %q: unknown scheme %q: write %s in lower case: %s", Redact(url), name, lower, meant(lower))

@@ -1,3 +1,5 @@
+//go:build !local
+
 package open
 
 import (
@@ -45,7 +47,7 @@ func schemeOfPostgres(name, doc string, alike ...string) Scheme {
 			_, err := parsePostgres(rest)
 			return rest, err
 		},
-		open: openPostgres, port: "5432", alike: alike,
+		open: openPostgres, port: "5432", called: "PostgreSQL", tag: "local", alike: alike,
 	}
 }
 

@@ -1,3 +1,5 @@
+//go:build !local
+
 package open
 
 import (
@@ -52,7 +54,7 @@ func schemeOfRedis(name, doc string, secure bool, alike ...string) Scheme {
 		open: func(_ context.Context, rest string, opts Options) (store.Store, error) {
 			return openRedis(rest, secure, opts.log())
 		},
-		port: "6379", alike: alike,
+		port: "6379", called: "Redis", tag: "local", alike: alike,
 	}
 }
 

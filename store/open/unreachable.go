@@ -7,8 +7,6 @@ import (
 	"net"
 	"slices"
 	"syscall"
-
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // starting are PostgreSQL's codes for a server that starts, ends or recovers just now.
@@ -22,7 +20,7 @@ func Unreachable(err error) bool {
 		certificate *tls.CertificateVerificationError
 		alert       tls.AlertError
 		header      tls.RecordHeaderError
-		refusal     *pgconn.PgError
+		refusal     interface{ SQLState() string } // of PostgreSQL
 		network     net.Error
 		number      syscall.Errno
 		name        *net.DNSError
@@ -31,7 +29,7 @@ func Unreachable(err error) bool {
 	case err == nil, errors.As(err, &certificate), errors.As(err, &alert), errors.As(err, &header):
 		return false
 	case errors.As(err, &refusal):
-		return slices.Contains(starting, refusal.Code)
+		return slices.Contains(starting, refusal.SQLState())
 	case silent(err), errors.Is(err, context.DeadlineExceeded), errors.As(err, &name):
 		return true
 	case errors.As(err, &number):

@@ -37,7 +37,7 @@ var _ = register(Scheme{
 		return rest, err
 	},
 	open: openZooKeeper,
-	port: "2181", large: "ZooKeeper", alike: []string{"zookeeper"},
+	port: "2181", called: "ZooKeeper", tag: "lite", alike: []string{"zookeeper"},
 })
 
 // zooKeeperURL is what a ZooKeeper URL says.

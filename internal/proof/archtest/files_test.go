@@ -10,7 +10,7 @@ import (
 )
 
 // suffix is that of a file for one system, or for one of the two builds: its siblings need no row.
-var suffix = regexp.MustCompile(`_(linux|darwin|bsd|unix|windows|other|lite|full|amd64|arm64)$`)
+var suffix = regexp.MustCompile(`_(linux|darwin|bsd|unix|windows|other|lite|local|full|amd64|arm64)$`)
 
 // subject is a file's name without its suffixes and its kind.
 func subject(name string) string {

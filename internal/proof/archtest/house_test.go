@@ -37,35 +37,49 @@ func TestNoRequiredModuleForcesALaterGo(t *testing.T) {
 	}
 }
 
-// The light build stays light only while nothing in it reaches the large clients, by whatever way.
-func TestLiteLinksNoLargeClient(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", "lite", "./cmd/leasehold")
-	cmd.Dir, cmd.Stderr = root, os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v: %v", cmd, err)
-	}
-	linked := strings.Fields(string(out))
-	small, large := clients(t)
-	if len(small) < 4 || len(large) < 5 {
-		t.Errorf("clients of the light build are %v, and others %v", small, large)
-	}
-	for _, want := range small {
-		if !slices.ContainsFunc(linked, func(path string) bool { return strings.HasPrefix(path, want+"/") || path == want }) {
-			t.Errorf("leasehold-lite doesn't link %s: it has to open a store of that kind", want)
+// A build stays light only while nothing in it reaches the clients that it leaves out, by whatever way.
+func TestLightBuildsLinkNoClientTheyLeaveOut(t *testing.T) {
+	tagOf := clients(t)
+	for _, build := range []struct {
+		tags string
+		has  []string // tags of the files that it has
+		want int      // clients at least
+	}{{"lite", []string{"", "local"}, 4}, {"lite,local", []string{""}, 1}} {
+		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags", build.tags, "./cmd/leasehold")
+		cmd.Dir, cmd.Stderr = root, os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v: %v", cmd, err)
+		}
+		linked := strings.Fields(string(out))
+		has := 0
+		for client, tag := range tagOf {
+			if !slices.Contains(build.has, tag) {
+				for _, path := range linked {
+					if strings.HasPrefix(path, owner(client)+"/") {
+						t.Errorf("with the tags %s the command links %s: say `//go:build !%s` where it is imported", build.tags, path, tag)
+					}
+				}
+				continue
+			}
+			has++
+			if !slices.ContainsFunc(linked, func(path string) bool { return strings.HasPrefix(path, client+"/") || path == client }) {
+				t.Errorf("with the tags %s the command doesn't link %s: it has to open a store of that kind", build.tags, client)
+			}
+		}
+		if has < build.want || len(tagOf)-has < 5 {
+			t.Errorf("with the tags %s the command has %d clients of %v: this test sees too few", build.tags, has, tagOf)
 		}
 	}
-	for _, path := range linked {
-		for _, client := range large {
-			host, rest, _ := strings.Cut(client, "/")
-			if owner, _, _ := strings.Cut(rest, "/"); host == "github.com" {
-				host += "/" + owner
-			}
-			if strings.HasPrefix(path, host+"/") {
-				t.Errorf("leasehold-lite links %s: say `//go:build !lite` where it is imported", path)
-			}
-		}
+}
+
+// owner is the beginning of the paths of everything that a client's makers have made.
+func owner(client string) string {
+	host, rest, _ := strings.Cut(client, "/")
+	if name, _, _ := strings.Cut(rest, "/"); host == "github.com" {
+		host += "/" + name
 	}
+	return host
 }
 
 // A program that links the execution of templates may call any method by its name. So the linker keeps every exported method of all that
@@ -94,13 +108,14 @@ func TestTheCommandLinksNoTemplates(t *testing.T) {
 	}
 }
 
-// clients returns the libraries of engines by whether files of store/open that import those are in the light build.
-func clients(t *testing.T) (small, large []string) {
+// clients returns the libraries of engines, and for each the tag that leaves out the files of store/open that import its engine.
+func clients(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, "store/open/*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	tags := make(map[string]string)
 	for _, r := range archtest.Table {
 		dir := strings.TrimSuffix(r.Dir, "/...")
 		if !r.Engine {
@@ -110,7 +125,6 @@ func clients(t *testing.T) (small, large []string) {
 		if at < 0 {
 			continue
 		}
-		client := r.Libs[at]
 		for _, name := range files {
 			text, err := os.ReadFile(name)
 			if err != nil {
@@ -119,16 +133,15 @@ func clients(t *testing.T) (small, large []string) {
 			if strings.HasSuffix(name, "_test.go") || !bytes.Contains(text, []byte(`"`+archtest.Module+"/"+dir+`"`)) {
 				continue
 			}
-			if bytes.HasPrefix(text, []byte("//go:build !lite\n")) {
-				large = append(large, client)
-			} else {
-				small = append(small, client)
+			first, _, _ := strings.Cut(string(text), "\n")
+			tag, tagged := strings.CutPrefix(first, "//go:build !")
+			if !tagged {
+				tag = ""
 			}
+			tags[r.Libs[at]] = tag
 		}
 	}
-	slices.Sort(small)
-	slices.Sort(large)
-	return slices.Compact(small), slices.Compact(large)
+	return tags
 }
 
 // Code that made holds of its own would drive them in a way of its own, which the simulator doesn't run. So each way to make one is

@@ -9,5 +9,5 @@ import (
 )
 
 func (a *app) standbyInitCommand() *cobra.Command {
-	return cli.Lacking("init", "Print what an active and a passive instance need")
+	return cli.Lacking("init", "Print what an active and a passive instance need", cli.NotInLite)
 }

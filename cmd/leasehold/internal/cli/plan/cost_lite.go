@@ -10,7 +10,7 @@ import (
 )
 
 func (a *app) costCommand() *cobra.Command {
-	return cli.Lacking("cost", "Estimate what leases on DynamoDB cost a month")
+	return cli.Lacking("cost", "Estimate what leases on DynamoDB cost a month", cli.NotInLite)
 }
 
 // electionDollars knows no prices: there is no store in this build that has any.

@@ -9,9 +9,9 @@ import (
 )
 
 func (a *app) initDynamoDBCommand() *cobra.Command {
-	return cli.Lacking("dynamodb", "Make a DynamoDB table for leases")
+	return cli.Lacking("dynamodb", "Make a DynamoDB table for leases", cli.NotInLite)
 }
 
 func (a *app) initKubernetesCommand() *cobra.Command {
-	return cli.Lacking("kubernetes", "Print the smallest Role for leases in Kubernetes")
+	return cli.Lacking("kubernetes", "Print the smallest Role for leases in Kubernetes", cli.NotInLite)
 }

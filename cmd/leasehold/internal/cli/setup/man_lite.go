@@ -9,5 +9,5 @@ import (
 )
 
 func (a *app) manCommand() *cobra.Command {
-	return cli.Lacking("man", "Write the manual pages into a folder")
+	return cli.Lacking("man", "Write the manual pages into a folder", cli.NotInLite)
 }
