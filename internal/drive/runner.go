@@ -2,10 +2,8 @@ package drive
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"sync"
 
 	"github.com/leasehold/leasehold/clock"
@@ -31,24 +29,6 @@ type Runner struct {
 	// closed; it reports false, and doesn't, when that is over. Without it no request is sent more
 	// than once at a time.
 	Go func(f func()) bool
-}
-
-// Nonce returns one that no other process can have: it comes from the kernel, so that a clone of
-// this process makes others.
-func Nonce() string { return rand.Text()[:20] }
-
-// Env returns what a hold knows of the world.
-func (r *Runner) Env() protocol.Env {
-	return protocol.Env{Now: r.Clock.Now(), Wall: r.Clock.Wall(), Nonce: Nonce, Jitter: mathrand.Float64()}
-}
-
-// EnvIn is Env for a hold that is to be kept by the session of that term; nil for none.
-func (r *Runner) EnvIn(session *Term) protocol.Env {
-	env := r.Env()
-	if session != nil {
-		env.Session = session.Until()
-	}
-	return env
 }
 
 // Request carries out a read, a write, a touch or a wait. It blocks until it is answered, its time

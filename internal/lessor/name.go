@@ -3,15 +3,12 @@ package lessor
 import (
 	"container/list"
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
 	"github.com/leasehold/leasehold/internal/drive"
 	"github.com/leasehold/leasehold/internal/protocol"
-	"github.com/leasehold/leasehold/lease"
 	"github.com/leasehold/leasehold/store"
 	"github.com/leasehold/leasehold/store/driver"
 )
@@ -127,11 +124,28 @@ func (n *name) serve() {
 	n.over()
 }
 
-// withdraw lets a hold go that nobody wants any more.
-func (n *name) withdraw() {
-	n.withdrawn = true
-	n.d.GiveUp(n.env())
-	n.over()
+// next returns what is to be done for the first of the queue.
+func (n *name) next(env protocol.Env) protocol.Action {
+	n.refuse()
+	w := n.first()
+	if n.d != nil && n.claimant != w && n.d.Hold.Phase == protocol.Waiting {
+		n.withdraw()
+	}
+	if n.d == nil && w != nil {
+		d := drive.Want(n.key, w.claim, w.timing, w.req.Wait == 0, n.past)
+		d.Hold.Gone = n.gone
+		if n.r.suppose {
+			d.Hold.SupposeNew()
+		}
+		if env.Now < n.noted.Add(calm) {
+			d.Hold.Fresh()
+		}
+		n.d, n.claimant = &d, w
+	}
+	if n.d == nil {
+		return protocol.Action{}
+	}
+	return n.d.Next(env, true)
 }
 
 // do carries out what the hold asks for.
@@ -212,40 +226,3 @@ func (n *name) unwatch() {
 		n.watch = nil
 	}
 }
-
-// vacated reports whether err says that the name is in use as another kind, of which all members'
-// sessions are over: then the next hold takes it.
-func (n *name) vacated(err error) bool {
-	other, ok := errors.AsType[*store.KindError](err)
-	if !ok || len(other.Members) == 0 {
-		return false
-	}
-	ctx, cancel := clock.WithTimeout(n.r.ctx, n.r.clk, patience)
-	defer cancel()
-	gone, err := n.r.watch.Gone(ctx, other.Members)
-	if err != nil || gone == nil {
-		return false
-	}
-	n.gone = gone
-	return true
-}
-
-// missed is the error of a request that has to go without the name.
-func (n *name) missed() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.trouble != nil || n.past.Seen.Rec.Owner == "" {
-		return fmt.Errorf("%s: %w", n.key, errors.Join(errNoAnswer, n.trouble))
-	}
-	return n.heldBy()
-}
-
-func (n *name) heldBy() error {
-	rec := n.past.Seen.Rec
-	return &lease.HeldError{
-		Name: n.key, Holder: rec.Owner, Since: rec.Acquired, Token: rec.Token, Note: rec.Note,
-		ExpiresIn: max(n.past.Seen.Dead().Sub(n.r.clk.Now()), 0),
-	}
-}
-
-var errNoAnswer = errors.New("the store has not answered in time")

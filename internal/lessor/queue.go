@@ -3,71 +3,7 @@ package lessor
 import (
 	"cmp"
 	"container/list"
-	"maps"
-
-	"github.com/leasehold/leasehold/clock"
-	"github.com/leasehold/leasehold/internal/protocol"
-	"github.com/leasehold/leasehold/store"
 )
-
-// answer is what comes of a request.
-type answer struct {
-	grant Grant
-	err   error
-}
-
-// waiter is a request for a name that has not been answered.
-type waiter struct {
-	req   Request
-	since clock.Instant
-	// Until when it waits for an answer: for a while, too, if it doesn't wait for the name.
-	limit  clock.Instant
-	answer chan answer // of capacity 1
-	rank   uint64      // before those with a higher one, and those without, which is 0
-	secret string      // of the term that is claimed for it
-	claim  protocol.Claim
-	timing protocol.Timing // of its hold
-	place  *list.Element
-}
-
-// newWaiter returns a request that came now. The record of its term has that info, in which what
-// the record keeps of the secret is set.
-func newWaiter(req Request, info map[string]string, now clock.Instant) *waiter {
-	wait := req.Wait
-	if wait == 0 {
-		wait = patience
-	}
-	w := &waiter{
-		req: req, since: now, limit: now.Add(wait), answer: make(chan answer, 1), secret: req.Secret,
-		claim:  protocol.Claim{Owner: req.Owner, TTL: req.TTL, Session: req.Session, Info: info, Kind: store.KindLease},
-		timing: protocol.Timing{TTL: req.TTL}.WithDefaults(),
-	}
-	if w.secret != "" {
-		info[secretInfo] = keptOf(nil, w.secret)
-	} else {
-		w.secret, info[secretInfo] = newSecret(req.ID)
-	}
-	return w
-}
-
-// until returns until when a holder may rely on what was sent at sent.
-func (w *waiter) until(sent clock.Instant) clock.Instant {
-	if w.req.Session != "" {
-		return clock.NoDeadline
-	}
-	return sent.Add(w.timing.Validity())
-}
-
-// info is that of a record which keeps that of a secret.
-func info(req Request, kept string) map[string]string {
-	m := make(map[string]string, len(req.Info)+2)
-	maps.Copy(m, req.Info)
-	m[secretInfo] = kept
-	if req.ID != "" {
-		m[requestInfo] = idDigest(req.ID)
-	}
-	return m
-}
 
 // enqueue puts a request into the queue. It is called with n.mu held.
 func (n *name) enqueue(w *waiter) {
@@ -190,4 +126,36 @@ func (n *name) poke() {
 	case n.wake <- struct{}{}:
 	default:
 	}
+}
+
+// refuse answers the callers that don't wait, but for the first of the queue, when somebody holds
+// the name.
+func (n *name) refuse() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.tries == 0 || n.past.Seen.Rec.Owner == "" {
+		return
+	}
+	held := n.heldBy()
+	for e := n.queue.Front(); e != nil && n.tries > 0; {
+		w := e.Value.(*waiter)
+		e = e.Next()
+		if w.req.Wait == 0 && w != n.front() {
+			n.drop(w, answer{err: held})
+		}
+	}
+}
+
+// first returns the request that is to be served next, or nil.
+func (n *name) first() *waiter {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.front()
+}
+
+func (n *name) front() *waiter {
+	if e := n.queue.Front(); e != nil {
+		return e.Value.(*waiter)
+	}
+	return nil
 }

@@ -35,7 +35,7 @@ func TestABugWhoseCodeHasMoved(t *testing.T) {
 	for says, e := range map[string]Edit{
 		"has no function Hold.gone any more": {attemptGo, "Hold.gone", "x", "y"},
 		"has 0 times, want once":             {attemptGo, "Hold.extend", "h.Deadline == sent", ""},
-		" times, want once: \"prev\"":        {nextGo, "Hold.beginClaim", "prev", ""},
+		" times, want once: \"prev\"":        {claimGo, "Hold.beginClaim", "prev", ""},
 		"no such file":                       {"internal/protocol/moved.go", "Hold.extend", "", ""},
 	} {
 		if _, err := seed("../../..", map[string][]Edit{"bug": {e}}); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "seeded bug bug") {

@@ -5,6 +5,7 @@ const (
 	attemptGo = "internal/protocol/attempt.go"
 	namedGo   = "internal/protocol/named.go"
 	nextGo    = "internal/protocol/next.go"
+	claimGo   = "internal/protocol/claim.go"
 	recordsGo = "internal/protocol/records.go"
 	seenGo    = "internal/protocol/seen.go"
 	timingGo  = "internal/protocol/timing.go"
@@ -25,12 +26,12 @@ const (
 // for what those say.
 var Bugs = map[string][]Edit{
 	"deadline-from-sent":    {{attemptGo, "Hold.extend", "\th.Deadline = sent", "\tsent = env.Now\n\th.Deadline = sent"}},
-	"deadline-from-first":   {{nextGo, "Hold.pursue", "if !h.att.Tied {", "if true {"}},
+	"deadline-from-first":   {{claimGo, "Hold.pursue", "if !h.att.Tied {", "if true {"}},
 	"holder-margin":         {{timingGo, "Timing.validity", "return t.TTL -", "return t.TTL - 0*"}},
 	"taker-waits-ttl":       {{seenGo, "Seen.dead", "s.Rec.TTL", "s.Rec.TTL / 2"}},
 	"observed-not-written":  {{seenGo, "Seen.Note", "s.Known && sameWrite(s.Rec, rec)", "s.Known"}},
 	"own-nonce":             {{attemptGo, "Hold.met", "case cur.Nonce == h.att.Rec.Nonce && h.att.Tied:", "case false:"}},
-	"own-older-term":        {{nextGo, "Hold.beginClaim", "prev := h.rec.Rec", "prev := h.rec.Rec\n\tif s == Mine {\n\t\th.claimed(env, prev, env.Now)\n\t\treturn\n\t}"}},
+	"own-older-term":        {{claimGo, "Hold.beginClaim", "prev := h.rec.Rec", "prev := h.rec.Rec\n\tif s == Mine {\n\t\th.claimed(env, prev, env.Now)\n\t\treturn\n\t}"}},
 	"nonce-not-owner":       {{nextGo, "Judge", "case r.Owner == me && slices.Contains(mine, baseNonce(r.Nonce)):", "case r.Owner == me:"}},
 	"token-kept-on-release": {{recordsGo, "Freed", "Token: rec.Token,", "Token: 0,"}},
 	"token-raised":          {{recordsGo, "NextToken", "next := max(prev+1, fence.Token(max(wall.UnixMilli(), 0)))", "next := max(prev, 1)"}},
@@ -51,8 +52,8 @@ var Bugs = map[string][]Edit{
 	},
 	"late-claim-not-held":    {{attemptGo, "Hold.claimed", "if env.Now >= h.Deadline {", "if false {"}},
 	"session-checked":        {{attemptGo, "Hold.claimed", "if env.Now >= env.Session {", "if false {"}},
-	"offer-confirmed":        {{nextGo, "Hold.beginClaim", "prev := h.rec.Rec", "prev := h.rec.Rec\n\tif s == Offered {\n\t\th.claimed(env, prev, env.Now)\n\t\treturn\n\t}"}},
-	"offer-under-new-token":  {{nextGo, "Hold.beginClaim", "h.begin(OpClaim,", "if s == Offered {\n\t\ttoken = prev.Token\n\t}\n\th.begin(OpClaim,"}},
+	"offer-confirmed":        {{claimGo, "Hold.beginClaim", "prev := h.rec.Rec", "prev := h.rec.Rec\n\tif s == Offered {\n\t\th.claimed(env, prev, env.Now)\n\t\treturn\n\t}"}},
+	"offer-under-new-token":  {{claimGo, "Hold.beginClaim", "h.begin(OpClaim,", "if s == Offered {\n\t\ttoken = prev.Token\n\t}\n\th.begin(OpClaim,"}},
 	"session-looked-at":      {{nextGo, "Hold.nextTaken", `case h.rec.Rec.Session == "":`, "case true:"}},
 	"mark-names-its-version": {{attemptGo, "Hold.wrote", "base := baseNonce(cur.Nonce)", "if true {\n\t\treturn cur.Owner == h.Claim.Owner && cur.Token == h.Term.Token\n\t}\n\tbase := baseNonce(cur.Nonce)"}},
 	"broken-not-renewed": {
