@@ -105,6 +105,48 @@ func TestALaterChangeIsGivenUpWhenItsTimeIsOver(t *testing.T) {
 	})
 }
 
+// A change whose caller's time is over before its turn comes is not made, and the caller hears so.
+func TestAChangeIsGivenUpBeforeItsTurn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		r, net := w.registry()
+		rec := granted(t, r, wants("a", 0))
+		net.SetPlan(leasetest.Once(faulty.Fault{Delay: 2 * time.Second}, leasetest.ByOwner("a")))
+		first := make(chan error, 1)
+		go func() { first <- second(r.Renew(context.Background(), "job", "a", rec.Token, 0, nil)) }()
+		synctest.Wait()
+		before := net.Count(faulty.Put)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begun := time.Now()
+		err := second(r.Release(ctx, "job", "a", rec.Token, "released", nil))
+		if took := time.Since(begun); took != time.Second || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnknownOutcome) {
+			t.Errorf("%v after %v, want the end of its time after 1s, and no doubt", err, took)
+		}
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if after := net.Count(faulty.Put); after != before {
+			t.Errorf("%d writes, %d before: the change was made", after, before)
+		}
+	})
+}
+
+// A renewal for a holder elsewhere that gets no answer is sent once more, beside the first, long before it is given up.
+func TestAChangeWithoutAnAnswerIsSentAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		r, net := w.registry()
+		rec := granted(t, r, wants("a", 0))
+		before := net.Count(faulty.Put)
+		net.SetPlan(leasetest.Once(faulty.Fault{Drop: true}, leasetest.ByOwner("a")))
+		begun := time.Now()
+		err := second(r.Renew(t.Context(), "job", "a", rec.Token, 0, nil))
+		if took, sent := time.Since(begun), net.Count(faulty.Put)-before; err != nil || took.Round(time.Millisecond) != attempt.Round(time.Millisecond) || sent != 2 {
+			t.Errorf("%v after %v and %d copies, want success after %v and 2", err, took, sent, attempt)
+		}
+	})
+}
+
 // A registry that lives for months keeps nothing of the changes that it has made.
 func TestAChangeLeavesNoContext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

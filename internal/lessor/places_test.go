@@ -147,6 +147,31 @@ func TestPlacesAreNotAskedForInTurn(t *testing.T) {
 	})
 }
 
+// Two who come back at the same moment both have their places: one looks, and the other waits for what it found.
+func TestPlacesOfTwoAtOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		first, _ := w.registry()
+		granted(t, first, Request{Key: "job", Owner: "holder", TTL: time.Hour})
+		closed(t, first, queued(first, "1", "2"))
+		second, net := w.registry()
+		looks := 0
+		net.SetPlan(func(op faulty.Op) (f faulty.Fault) {
+			if op.Key == placesKey && op.Kind == faulty.Get {
+				looks++
+				f.Delay = placesLimit / 4
+			}
+			return f
+		})
+		all := queued(second, "a", "2", "1")
+		time.Sleep(placesLimit)
+		synctest.Wait()
+		if looks != 1 {
+			t.Errorf("the places were read %d times", looks)
+		}
+		lined(t, second, all, "1", "2", "a")
+	})
+}
+
 // Who has gone waits for nobody else's look at the places.
 func TestFinding_L10_ALookAtThePlacesEndsWithItsCaller(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
