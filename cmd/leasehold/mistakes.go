@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -138,15 +137,13 @@ func judged(cmd *cobra.Command) {
 
 // badValue explains a value that its flag doesn't take.
 func badValue(bad *pflag.InvalidValueError, lists string) error {
-	flag, value := bad.GetFlag().Name, bad.GetValue()
-	number := new(strconv.NumError)
-	switch {
-	case value == "--":
-		return cli.Usage("--%s has no value, and took the double dash for it: write --%s %s -- CMD", flag, flag, strings.ToUpper(bad.GetFlag().Value.Type()))
-	case errors.As(bad, &number) && bad.GetFlag().Value.Type() == "bool":
-		return cli.Usage("--%s %q: want true or false; %s", flag, value, lists)
-	case errors.As(bad, &number):
-		return cli.Usage("--%s %q: want a whole number; %s", flag, value, lists)
+	flag, value, kind := bad.GetFlag().Name, bad.GetValue(), bad.GetFlag().Value.Type()
+	if value == "--" {
+		return cli.Usage("--%s has no value, and took the double dash for it: write --%s %s -- CMD", flag, flag, strings.ToUpper(kind))
+	}
+	wants := map[string]string{"bool": "true or false", "int": "a whole number", "uint": "a whole number, 0 or more", "float": "a number"}
+	if want := wants[strings.TrimRight(kind, "0123456789")]; want != "" {
+		return cli.Usage("--%s %q: want %s; %s", flag, value, want, lists)
 	}
 	return cli.Usage("%w: %s", bad, lists)
 }

@@ -81,6 +81,8 @@ var mistakes = []mistake{
 	wrong(usage, "run -n -w 5s job -- true", "--no-wait and --wait exclude each other", "give one"),
 	wrong(usage, "run --slots 0 job -- true", "--slots 0", "want 1 to"),
 	wrong(usage, "run --slots three job -- true", `--slots "three"`, "want a whole number"),
+	wrong(usage, "run --quiet=maybe job -- true", `--quiet "maybe"`, "want true or false"),
+	wrong(usage, "cost --write-price cheap", `--write-price "cheap"`, "want a number;"),
 	wrong(usage, "run --slots 2 --weight 3 job -- true", "--weight 3", "want 1 to 2"),
 	wrong(usage, "run --shared --slots 2 job -- true", "--shared and --slots exclude each other"),
 	wrong(usage, "run -E 300 job -- true", `--conflict-exit-code: "300"`, "from 0 to 255"),
