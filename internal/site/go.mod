@@ -3,7 +3,7 @@ module github.com/leasehold/leasehold/internal/site
 go 1.26.0
 
 require (
-	github.com/chromedp/cdproto v0.159.0
+	github.com/chromedp/cdproto v0.160.1
 	github.com/chromedp/chromedp v0.23.0
 	github.com/yuin/goldmark v1.8.7
 )

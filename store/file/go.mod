@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/leasehold/leasehold v0.0.0
 	go.uber.org/goleak v1.3.0
-	golang.org/x/sys v0.49.0
+	golang.org/x/sys v0.50.0
 	modernc.org/sqlite v1.60.1
 )
 

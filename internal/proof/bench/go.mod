@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/leasehold/leasehold v0.0.0
 	github.com/leasehold/leasehold/store/file v0.0.0
-	golang.org/x/sys v0.49.0
+	golang.org/x/sys v0.50.0
 )
 
 require (
