@@ -102,15 +102,24 @@ func parsePostgres(rest string) (u postgresURL, err error) {
 	return u, err
 }
 
-// config returns the pool's configuration.
+// config returns the pool's configuration, whose connections begin with the credentials that are
+// there then.
 func (u postgresURL) config(log *slog.Logger) (*pgxpool.Config, error) {
+	config, err := u.parse()
+	if err == nil {
+		config.BeforeConnect = u.refresh(log)
+	}
+	return config, err
+}
+
+// parse reads what the URL, the environment and the files say now.
+func (u postgresURL) parse() (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(u.dsn)
 	if err != nil {
 		return nil, u.hide(err)
 	}
 	config.ShouldPing = postgres.ShouldPing
 	postgres.HearWarnings(config)
-	config.BeforeConnect = u.refresh(log)
 	conn := config.ConnConfig
 	given := func(param, env string) bool { return u.set[param] || os.Getenv(env) != "" }
 	if !given("target_session_attrs", "PGTARGETSESSIONATTRS") {
@@ -134,20 +143,21 @@ func (u postgresURL) config(log *slog.Logger) (*pgxpool.Config, error) {
 // the certificates, the service file. What can't be read leaves what was read before in force.
 func (u postgresURL) refresh(log *slog.Logger) func(context.Context, *pgx.ConnConfig) error {
 	var mu sync.Mutex
-	var last *pgx.ConnConfig
+	var last *pgxpool.Config
 	told := ""
 	return func(_ context.Context, conn *pgx.ConnConfig) error {
-		fresh, err := pgx.ParseConfig(u.dsn)
+		fresh, err := u.parse()
 		mu.Lock()
 		defer mu.Unlock()
 		if err == nil {
 			last, told = fresh, ""
-		} else if why := u.hide(err).Error(); why != told {
+		} else if why := err.Error(); why != told {
 			told = why
 			log.Warn("a file with a certificate or a secret has changed and can't be read; what it held before stays in force", "error", why)
 		}
 		if last != nil {
-			conn.Password, conn.TLSConfig, conn.Fallbacks = last.Password, last.TLSConfig, last.Fallbacks
+			// The whole of it: from pgx 5.13 on, certificates stand beside the TLS configuration.
+			conn.Config = *last.ConnConfig.Config.Copy()
 		}
 		return nil
 	}
