@@ -57,6 +57,14 @@ func closed(t *testing.T, r *Registry, all []*request) {
 	}
 }
 
+// waited closes a registry at which those owners wait for a name that is held.
+func waited(t *testing.T, w *world, owners ...string) {
+	t.Helper()
+	r, _ := w.registry()
+	granted(t, r, Request{Key: "job", Owner: "holder", TTL: time.Hour})
+	closed(t, r, queued(r, owners...))
+}
+
 // Who waited when a registry closed, and comes back to the next one, is before those who are new; but not for ever, and not twice.
 func TestPlaces(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
@@ -78,9 +86,7 @@ func TestPlaces(t *testing.T) {
 
 func TestPlacesPass(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		first, _ := w.registry()
-		granted(t, first, Request{Key: "job", Owner: "holder", TTL: time.Hour})
-		closed(t, first, queued(first, "1", "2"))
+		waited(t, w, "1", "2")
 		second, _ := w.registry()
 		all := queued(second, "a", "2")
 		time.Sleep(returning + time.Second)
@@ -92,9 +98,7 @@ func TestPlacesPass(t *testing.T) {
 // A store that doesn't answer at once, or has nonsense, keeps nobody out of the queue.
 func TestPlacesUnknown(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		first, _ := w.registry()
-		granted(t, first, Request{Key: "job", Owner: "holder", TTL: time.Hour})
-		closed(t, first, queued(first, "1", "2"))
+		waited(t, w, "1", "2")
 		second, net := w.registry()
 		net.SetPlan(leasetest.Once(faulty.Fault{Err: errors.New("down")}, func(op faulty.Op) bool { return op.Key == placesKey }))
 		lined(t, second, queued(second, "a", "3", "2", "1"), "1", "2", "a", "3")
@@ -150,9 +154,7 @@ func TestPlacesAreNotAskedForInTurn(t *testing.T) {
 // Two who come back at the same moment both have their places: one looks, and the other waits for what it found.
 func TestPlacesOfTwoAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		first, _ := w.registry()
-		granted(t, first, Request{Key: "job", Owner: "holder", TTL: time.Hour})
-		closed(t, first, queued(first, "1", "2"))
+		waited(t, w, "1", "2")
 		second, net := w.registry()
 		looks := 0
 		net.SetPlan(func(op faulty.Op) (f faulty.Fault) {

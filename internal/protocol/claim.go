@@ -2,8 +2,8 @@ package protocol
 
 import "github.com/leasehold/leasehold/store"
 
-// letOthers leaves a name that may be taken to those who go before this hold, for as long as its
-// patience lasts. It reports false when there is nothing to wait for, or a write has begun.
+// letOthers leaves a name that may be taken to earlier waiters until this hold's patience is over.
+// It reports false when there is nothing to wait for, or a write has begun.
 func (h *Hold) letOthers(env Env, s Standing) (Action, bool) {
 	switch version := h.rec.Rec.Version; {
 	case h.Patience <= 0 || h.Try || s == Mine || s == Offered:

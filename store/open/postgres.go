@@ -140,7 +140,8 @@ func (u postgresURL) parse() (*pgxpool.Config, error) {
 }
 
 // refresh has each connection begin with the credentials that are there then: the password file,
-// the certificates, the service file. What can't be read leaves what was read before in force.
+// the certificates, the service file. What can't be read leaves what was read before in force; from
+// pgx 5.13 on not a certificate, whose files pgx reads itself at each handshake.
 func (u postgresURL) refresh(log *slog.Logger) func(context.Context, *pgx.ConnConfig) error {
 	var mu sync.Mutex
 	var last *pgxpool.Config
