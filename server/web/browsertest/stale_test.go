@@ -80,7 +80,7 @@ func TestServerIsGone(t *testing.T) {
 	p := open(t, desk, front.URL+"/#/")
 	p.expect = "ERR_"
 	p.state("job", "held")
-	p.complete()
+	p.complete("all")
 	hangUp(front)
 	p.until("it says so", `/reached|closed/.test(document.getElementById('live').innerText)`)
 	p.until("it was held", row("job")+`.querySelector('.badge').innerText === 'was held'`)

@@ -37,6 +37,7 @@ const strangers = 'nobody has signed in';
 const live = new Live({
   opened(wall) {
     cut = '';
+    if (lacking) warmed = false;
     model.opened(wall, performance.now());
     notice('');
   },
@@ -215,10 +216,14 @@ register({
 
 // warm loads what no view has needed yet: a server that has gone, or has another version, doesn't serve it any more.
 let warmed = false;
+let lacking = false; // something could not be loaded: it is tried again with the next stream
 function warm() {
   if (warmed) return;
   warmed = true;
-  void Promise.allSettled([lists(), poolsOf(), shards(), pair(), timelineOf(), detailOf(), loginOf()]);
+  void Promise.allSettled([lists(), poolsOf(), shards(), pair(), timelineOf(), detailOf(), loginOf()]).then((all) => {
+    lacking = all.some((one) => one.status === 'rejected');
+    document.body.dataset.parts = lacking ? 'some' : 'all';
+  });
 }
 setTimeout(warm, 3_000);
 
@@ -226,7 +231,7 @@ let left = ''; // the name that was looked at last
 let cameFrom = '#/'; // the view from which a name was opened
 
 const router = new Router(byID('view'), {
-  model, ask, prefix: () => inputByID('prefix').value.trim(), wall: () => (Number.isNaN(model.wall) ? Date.now() : model.wall + performance.now()),
+  model, ask, cut: () => cut, prefix: () => inputByID('prefix').value.trim(), wall: () => (Number.isNaN(model.wall) ? Date.now() : model.wall + performance.now()),
 });
 
 function route() {

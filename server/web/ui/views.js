@@ -29,7 +29,7 @@
 // refused by the server (a Problem), or the server can't be reached. ctx.wall() is the server's time of day in ms. ctx.prefix() is
 // the prefix that the page is about; it is the same for all views.
 
-import { h } from './dom.js';
+import { h, setText } from './dom.js';
 
 /**
  * @typedef {object} Place
@@ -47,6 +47,7 @@ import { h } from './dom.js';
  * @property {(path: string, init?: RequestInit) => Promise<Response>} ask
  * @property {() => number} wall
  * @property {() => string} prefix
+ * @property {() => string} cut  why there is no stream; '' while there is one
  * @property {(params: Record<string, string>, replace?: boolean) => void} set
  *
  * @typedef {object} View
@@ -111,7 +112,8 @@ export function format({ id, rest, params }) {
 }
 
 /**
- * late mounts a view once its module has been loaded, if it is still the one to be shown.
+ * late mounts a view once its module has been loaded, if it is still the one to be shown. What could not be loaded is loaded again when
+ * the server is back: to load the page again before that would lose what was last known.
  * @template M
  * @param {() => Promise<M>} load
  * @param {(m: M) => View['mount']} mount
@@ -121,18 +123,40 @@ export function late(load, mount) {
   return (el, ctx, place) => {
     /** @type {Mounted|null} */
     let inner = null;
-    let over = false, at = place;
-    load().then((m) => {
-      if (!over) inner = mount(m)(el, ctx, at);
+    /** @type {HTMLElement|null} */
+    let problem = null;
+    let over = false, away = false, at = place;
+    const explain = () => {
+      const why = ctx.cut();
+      away ||= why !== '';
+      if (problem) setText(problem, why ? `This part of the page had not been loaded yet: ${why}. It is loaded when the server is back.` : 'This part of the page could not be loaded. Load the page again: the server may have another version by now.');
+    };
+    const attempt = () => load().then((m) => {
+      if (over) return;
+      el.replaceChildren();
+      inner = mount(m)(el, ctx, at);
     }, () => {
-      if (!over) el.replaceChildren(h('p.problem', { role: 'alert' }, 'This part of the page could not be loaded. Load the page again: the server may have another version by now.'));
+      if (over) return;
+      el.replaceChildren(problem = h('p.problem', { role: 'alert' }));
+      explain();
     });
+    void attempt();
     return {
       update(next) {
         at = next;
         inner?.update?.(next);
       },
-      render: (now) => inner?.render?.(now),
+      render(now) {
+        inner?.render?.(now);
+        if (!problem) return;
+        if (away && !ctx.cut()) {
+          away = false;
+          problem = null;
+          void attempt();
+        } else {
+          explain();
+        }
+      },
       unmount() {
         over = true;
         inner?.unmount?.();
