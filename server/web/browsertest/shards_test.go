@@ -15,10 +15,11 @@ import (
 	"github.com/leasehold/leasehold/shard"
 )
 
-// shardWorker is a worker of a space in the site's store, until the test ends.
+// shardWorker is a worker of a space in the site's store, until the test ends. The TTL is long: a worker keeps its slices on a machine that
+// is busy with browsers.
 func (s *site) shardWorker(t *testing.T, space shard.Space, name string) *shard.Owner {
 	t.Helper()
-	m, err := lease.NewManager(s.st, lease.Options{Name: name, TTL: 6 * time.Second})
+	m, err := lease.NewManager(s.st, lease.Options{Name: name, TTL: 15 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
