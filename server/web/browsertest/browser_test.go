@@ -191,6 +191,13 @@ func (p *page) until(what, js string) {
 	}
 }
 
+// click clicks an element as soon as it is there. It may be gone a moment later, as when the page was kept busy, and what it shows isn't
+// current.
+func (p *page) click(what, js string) {
+	p.t.Helper()
+	p.until(what, `(() => { const el = `+js+`; el.click(); return true })()`)
+}
+
 // row is an expression for the row of a name on the board.
 func row(name string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll('#rows .row')].find((r) => r.querySelector('a').textContent === %q)`, name)

@@ -141,8 +141,7 @@ func TestShardOrders(t *testing.T) {
 	p.until("each has its share", cells(0)+" === 4 && "+cells(1)+" === 3")
 	press := func(text string) {
 		t.Helper()
-		p.until("the button", `[...document.querySelectorAll('#view .actions button')].some((b) => b.textContent === '`+text+`')`)
-		eval[bool](p, `[...document.querySelectorAll('#view .actions button')].find((b) => b.textContent === '`+text+`').click(); true`)
+		p.click("the button", `[...document.querySelectorAll('#view .actions button')].find((b) => b.textContent === '`+text+`')`)
 	}
 	press("Move a slice…")
 	p.until("what happens, and the same as a command", `/orders web1 to stop/.test(document.querySelector('dialog').innerText) && /^leasehold shard move jobs \d --to web2 --store http/.test(document.querySelector('dialog code').textContent)`)
