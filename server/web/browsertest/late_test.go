@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"github.com/leasehold/leasehold/internal/proof/servers"
 	"github.com/leasehold/leasehold/server"
 	"github.com/leasehold/leasehold/store"
@@ -62,7 +60,7 @@ func TestViewThatHadNotCome(t *testing.T) {
 	p.complete("some")
 	hangUp(front)
 	p.until("it says so", `/reached|closed/.test(document.getElementById('live').innerText)`)
-	p.do(chromedp.Click(chromedp.CSS("#rows a")))
+	p.follow()
 	p.until("it says that it will come", `/had not been loaded yet: the server .*It is loaded when the server is back/.test(document.querySelector('#view [role=alert]').textContent)`)
 	p.shot("not-come")
 	p.fit()

@@ -26,6 +26,13 @@ func (p *page) press(kind string) {
 	p.do(chromedp.SendKeys(chromedp.CSS(button), "\r"))
 }
 
+// follow opens the first name of the board by Enter, for the same reason: while what is shown isn't current, the line above it says so in
+// other words each second.
+func (p *page) follow() {
+	p.t.Helper()
+	p.do(chromedp.SendKeys(chromedp.CSS("#rows a"), "\r"))
+}
+
 // openBreak presses the button of the detail, and types into the dialog.
 func (p *page) openBreak(typed string) {
 	p.t.Helper()
