@@ -169,7 +169,7 @@ func TestLive(t *testing.T) {
 	s := serve(t, nil, server.Options{})
 	p := open(t, desk, s.URL+"/#/")
 	p.until("empty", `!document.getElementById('empty').hidden`)
-	if status := s.ask(t.Context(), t, http.MethodPost, "/v1/leases/job", `{"holder": "me", "ttl": 60}`); status != http.StatusCreated {
+	if status := s.ask(t.Context(), t, http.MethodPost, "/v1/leases/job", `{"holder": "me", "ttl": 300}`); status != http.StatusCreated {
 		t.Fatal(status)
 	}
 	p.state("job", "held")
@@ -218,8 +218,9 @@ func TestFilters(t *testing.T) {
 func TestKeyboard(t *testing.T) {
 	s := allStates(t)
 	p := open(t, desk, s.URL+"/#/")
-	p.state("e/contended", "contended")
-	p.state("b/expired", "expired")
+	for name, state := range map[string]string{"b/expired": "expired", "c/orphan": "expired", "d/broken": "broken", "d/handed": "handed over", "e/contended": "contended"} {
+		p.state(name, state) // rows keep their places from here on
+	}
 	p.do(chromedp.Focus(chromedp.CSS("#rows a")), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.ArrowDown))
 	p.until("at the third row", `document.activeElement.textContent === 'd/broken'`)
 	p.do(chromedp.KeyEvent(kb.End), chromedp.KeyEvent(kb.Home), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))

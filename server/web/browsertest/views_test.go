@@ -174,7 +174,7 @@ func TestFirstRun(t *testing.T) {
 	p.until("how to take one", `document.querySelector('.firstrun').innerText.includes('leasehold run hello --store '+location.origin)`)
 	p.shot("first-run")
 	p.fit()
-	if status := s.ask(t.Context(), t, http.MethodPost, "/v1/leases/hello", `{"holder": "me", "ttl": 60}`); status != http.StatusCreated {
+	if status := s.ask(t.Context(), t, http.MethodPost, "/v1/leases/hello", `{"holder": "me", "ttl": 3600}`); status != http.StatusCreated {
 		t.Fatal(status)
 	}
 	p.until("it is there", `document.querySelector('.tiles [data-id=held] b').textContent === '1' && /hello.*taken by me/s.test(document.querySelector('.feed').innerText)`)
