@@ -261,6 +261,7 @@ func TestOverviewTellsChanges(t *testing.T) {
 		for ctx.Err() == nil {
 			s.ask(ctx, t, http.MethodPost, "/v1/leases/busy", `{"holder": "me", "ttl": 60}`)
 			s.ask(ctx, t, http.MethodGet, "/v1/leases/busy", "")
+			time.Sleep(10 * time.Millisecond) // each has a connection of its own, and the browser wants the processor, too
 		}
 	}()
 	t.Cleanup(func() {
