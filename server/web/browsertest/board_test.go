@@ -35,19 +35,25 @@ func (s *site) ask(ctx context.Context, t *testing.T, method, path, body string)
 	return resp.StatusCode
 }
 
-// waiter waits for a name until the test ends.
+// waiter waits for a name until the test ends. It returns once the server has it in its queue.
 func (s *site) waiter(t *testing.T, name, holder string) {
 	t.Helper()
+	before := s.srv.Waiting()
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		s.ask(ctx, t, http.MethodPost, "/v1/leases/"+name, `{"holder": "`+holder+`", "wait": 300}`)
+		s.ask(ctx, t, http.MethodPost, "/v1/leases/"+name, `{"holder": "`+holder+`", "wait": 3600}`)
 	}()
 	t.Cleanup(func() {
 		cancel()
 		<-gone
 	})
+	for end := time.Now().Add(patience); s.srv.Waiting() == before; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s never waits for %s", holder, name)
+		}
+	}
 }
 
 // allStates has a name in each state, but for jeopardy, which doesn't last.
