@@ -262,7 +262,7 @@ func TestHandoffOfAnotherTerm(t *testing.T) {
 	p.press("handoff")
 	p.do(chromedp.SendKeys(chromedp.CSS("#confirm-name"), "leader"),
 		chromedp.Click(chromedp.CSS("dialog[open] input[value='']"))) // any candidate
-	if status := s.ask(t.Context(), t, http.MethodPost, "/v1/leases/leader/handoff", `{"to": "west", "wait": 20}`); status != http.StatusOK {
+	if status := s.ask(t.Context(), t, http.MethodPost, "/v1/leases/leader/handoff", `{"to": "west", "wait": 120}`); status != http.StatusOK {
 		t.Fatal(status)
 	}
 	p.do(chromedp.Click(chromedp.CSS("dialog[open] button.handoff")))
