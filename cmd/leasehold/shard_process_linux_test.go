@@ -249,6 +249,57 @@ func TestShardHostKilled(t *testing.T) {
 	eventually(t, "it is gone", p.noneHeld(1))
 }
 
+// Hosts are stopped before they have started their commands: the worker lets them go on. Else it would own slices that nobody serves, and
+// never leave.
+func TestShardHostIsStoppedWhileItStarts(t *testing.T) {
+	const shards = 8
+	for what, leaves := range map[string]bool{"all run": false, "the worker leaves": true} {
+		t.Run(what, func(t *testing.T) {
+			early := 0
+			var p place
+			var w *program
+			for early == 0 { // a machine that is busy may stop them all too late
+				p = newPlace(t)
+				w = p.shardWorker(nil, "w", "--shards", fmt.Sprintf("0-%d", shards-1), "--ttl", "20s", "--", "shardling", "stubborn")
+				seen := map[int]bool{}
+				eventually(t, "all are stopped", func() bool {
+					for _, host := range hosts(t, w.cmd.Process.Pid) {
+						if !seen[host] {
+							_ = syscall.Kill(host, syscall.SIGSTOP)
+							seen[host] = true
+							if !hasCommand(t, host) {
+								early++
+							}
+						}
+					}
+					return len(seen) >= shards
+				})
+			}
+			t.Logf("%d of %d hosts were stopped before they had a command", early, shards)
+			if !leaves {
+				eventually(t, "all run", p.allHeld(shards))
+				w.says(fmt.Sprintf("jobs %d: running", shards-1))
+			}
+			w.signal(syscall.SIGTERM)
+			w.code()
+			if left := hosts(t, w.cmd.Process.Pid); left != nil {
+				t.Errorf("left behind: %v", left)
+			}
+			eventually(t, "no command is left", p.noneHeld(shards))
+			p.unviolated()
+		})
+	}
+}
+
+// hasCommand reports whether a host has a process beside its guards.
+func hasCommand(t testing.TB, host int) bool {
+	t.Helper()
+	return slices.ContainsFunc(childrenOf(t, host), func(pid int) bool {
+		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		return err == nil && !strings.HasPrefix(string(comm), "lease-")
+	})
+}
+
 // A second signal ends all at once, whatever the commands do about the first one.
 func TestShardSecondSignal(t *testing.T) {
 	p := newPlace(t)

@@ -16,6 +16,9 @@ func Start(Command) (*Child, error) {
 	return nil, err
 }
 
+// Started returns nil.
+func (*Child) Started(<-chan struct{}) error { return nil }
+
 // Until does nothing.
 func (*Child) Until(clock.Instant) {}
 

@@ -21,11 +21,13 @@ import (
 )
 
 // Child is a command that runs under a host. Its methods are safe for concurrent use, and none
-// blocks but [Start].
+// blocks but [Child.Started].
 type Child struct {
-	cmd  Command
-	proc *os.Process
-	gone chan struct{} // closed when nothing of the command is left
+	cmd    Command
+	proc   *os.Process
+	begun  chan struct{} // closed when the command runs, or can't be started
+	failed error         // set before begun is closed, if it can't
+	gone   chan struct{} // closed when nothing of the command is left
 
 	mu sync.Mutex
 	// pipe is written without blocking: a host that hangs must not hang the worker. -1 when closed.
@@ -40,27 +42,35 @@ type Child struct {
 // ErrHost is the error of a command whose host has ended before it had started it.
 var ErrHost = errors.New("the process that was to supervise it has ended")
 
-// Start starts a host, and has it start the command. It blocks until the command runs or can't be
-// started. The error is that of the system then, as of [supervise.Start].
+// Start starts a host, and has it start the command: [Child.Started] tells whether that runs. The
+// host may be stopped before it does, and goes on with [Child.Wake].
 func Start(c Command) (*Child, error) {
 	life, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	ch := &Child{cmd: c, gone: make(chan struct{}), pipe: -1, told: c.Until}
+	ch := &Child{cmd: c, begun: make(chan struct{}), gone: make(chan struct{}), pipe: -1, told: c.Until}
 	err = ch.launch(w)
 	_ = w.Close() // the host has its own
 	if err != nil {
 		_ = life.Close()
 		return nil, fmt.Errorf("start the process that supervises it: %w", err)
 	}
-	started := make(chan error, 1)
-	go ch.read(life, started)
-	if err := <-started; err != nil {
-		<-ch.gone
-		return nil, err
-	}
+	go ch.read(life)
 	return ch, nil
+}
+
+// Started blocks until the command runs or can't be started. The error is that of the system then,
+// as of [supervise.Start]. When over is closed before, the command is told to end as by
+// [Child.End].
+func (c *Child) Started(over <-chan struct{}) error {
+	select {
+	case <-c.begun:
+	case <-over:
+		c.End()
+		<-c.begun
+	}
+	return c.failed
 }
 
 // launch starts the host in a session of its own: what the terminal sends to the worker's group is
@@ -108,16 +118,16 @@ func executable() (string, error) {
 }
 
 // read takes what the host says, until host and guards are gone.
-func (c *Child) read(life *os.File, started chan<- error) {
+func (c *Child) read(life *os.File) {
 	defer func() { _ = life.Close() }()
 	in := bufio.NewScanner(life)
-	failed := ErrHost
+	started, failed := false, ErrHost
 	for in.Scan() {
 		word, rest, _ := strings.Cut(in.Text(), " ")
 		switch word {
 		case saysStarted:
-			started <- nil
-			failed = nil
+			started = true
+			close(c.begun)
 		case saysFailed:
 			failed = failure(rest)
 		default:
@@ -129,10 +139,11 @@ func (c *Child) read(life *os.File, started chan<- error) {
 	c.reaped = true
 	c.mu.Unlock()
 	c.close()
-	if failed != nil {
-		started <- failed
-	}
 	close(c.gone)
+	if !started {
+		c.failed = failed
+		close(c.begun)
+	}
 }
 
 // hear takes a word of the host about a command that has been started.

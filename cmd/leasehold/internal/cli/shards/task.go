@@ -32,19 +32,20 @@ type task struct {
 	done     chan struct{} // closed when no command of it runs, or will
 
 	mu    sync.Mutex
-	child *shardchild.Child
+	child *shardchild.Child // the last one; nil before the first
 }
 
 // start is called when the slice is this worker's.
 func (j *job) start(_ context.Context, s *shard.Slice) error {
 	t := &task{j: j, s: s, draining: make(chan struct{}), done: make(chan struct{})}
+	j.mu.Lock()
+	j.tasks[s] = t // its host may be stopped while it starts, too
+	j.mu.Unlock()
 	child, err := t.launch()
 	if err != nil {
+		j.forget(s)
 		return hold.StartError(j.argv[0], err)
 	}
-	j.mu.Lock()
-	j.tasks[s] = t
-	j.mu.Unlock()
 	j.say(slog.LevelInfo, s, "%s: running (token %d)", j.name(s), s.Token)
 	go t.run(child)
 	return nil
@@ -71,9 +72,7 @@ func (j *job) stop(s *shard.Slice) {
 		return // its command could not be started
 	}
 	<-t.done
-	j.mu.Lock()
-	delete(j.tasks, s)
-	j.mu.Unlock()
+	j.forget(s)
 	j.say(slog.LevelInfo, s, "%s: stopped", j.name(s))
 }
 
@@ -81,6 +80,12 @@ func (j *job) task(s *shard.Slice) *task {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.tasks[s]
+}
+
+func (j *job) forget(s *shard.Slice) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.tasks, s)
 }
 
 // say writes a line about one slice.
@@ -93,7 +98,7 @@ func (j *job) say(level slog.Level, s *shard.Slice, format string, args ...any) 
 	j.words.Log.LogAttrs(context.Background(), level, text, slog.Any("lease", s.Sequencer()))
 }
 
-// launch starts the command.
+// launch starts the command, and blocks until it runs.
 func (t *task) launch() (*shardchild.Child, error) {
 	j, s := t.j, t.s
 	sequencer, err := cli.SequencerText(j.keys, s.Sequencer())
@@ -123,6 +128,9 @@ func (t *task) launch() (*shardchild.Child, error) {
 	t.mu.Lock()
 	t.child = child
 	t.mu.Unlock()
+	if err := child.Started(s.Context().Done()); err != nil {
+		return nil, err
+	}
 	return child, nil
 }
 
@@ -131,8 +139,10 @@ func (t *task) until(at clock.Instant) {
 	t.mu.Lock()
 	child := t.child
 	t.mu.Unlock()
-	child.Until(at)
-	child.Wake()
+	if child != nil {
+		child.Until(at)
+		child.Wake()
+	}
 }
 
 // run keeps the command running until the slice is to leave.
