@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -90,9 +91,11 @@ type Owner struct {
 }
 
 // Join makes this process a worker of the space: it owns slices from then on, by and by. Join
-// blocks until the worker is known to the others, or ctx is done. ctx has no effect later. The
-// caller ends the worker by [Owner.Leave], or by [Owner.Close], before it closes the manager. A
-// worker whose session was lost stops all slices and joins again by itself.
+// blocks until the worker is known to the others, and retries while the store does not answer,
+// until ctx is done; [Worker.OnError] is called when the reason has changed. The error then matches
+// ctx's cause. ctx has no effect later. The caller ends the worker by [Owner.Leave], or by
+// [Owner.Close], before it closes the manager. A worker whose session was lost stops all slices and
+// joins again by itself.
 func Join(ctx context.Context, m *lease.Manager, space Space, w Worker) (*Owner, error) {
 	if m == nil {
 		return nil, errors.New("shard: manager is nil")
@@ -101,19 +104,51 @@ func Join(ctx context.Context, m *lease.Manager, space Space, w Worker) (*Owner,
 		return nil, err
 	}
 	o := newOwner(m, w)
-	var err error
+	o.ctx, o.stop = context.WithCancelCause(context.Background())
+	told := ""
+	for n := 0; ; n++ {
+		t, err := o.enter(ctx, space)
+		switch {
+		case err == nil:
+			go o.run(t)
+			return o, nil
+		case ctx.Err() != nil || final(err):
+			o.stop(err)
+			return nil, caused(ctx, err)
+		case err.Error() != told:
+			told = err.Error()
+			o.report(err)
+		}
+		o.again(ctx, n)
+	}
+}
+
+// enter makes the space if there is none, and begins the first term in it.
+func (o *Owner) enter(ctx context.Context, space Space) (t *term, err error) {
 	if o.space, err = space.open(ctx, o.st); err != nil {
 		return nil, err
 	}
 	o.chunks = make([]atomic.Pointer[table], o.space.Chunks())
-	o.ctx, o.stop = context.WithCancelCause(context.Background())
-	t, err := o.begin(ctx)
-	if err != nil {
-		o.stop(err)
+	if t, err = o.begin(ctx); err != nil {
 		return nil, fmt.Errorf("join space %s: %w", space.Name, err)
 	}
-	go o.run(t)
-	return o, nil
+	return t, nil
+}
+
+// final tells the errors of [Owner.enter] that trying again doesn't mend.
+func final(err error) bool {
+	return slices.ContainsFunc([]error{
+		ErrMismatch, lease.ErrClosed, shardmap.ErrFull, store.ErrClosed, store.ErrCorrupt, store.ErrInvalid, store.ErrKind,
+	}, func(one error) bool { return errors.Is(err, one) })
+}
+
+// caused has an error match the cause of a context that is done, too.
+func caused(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", cause, err)
 }
 
 func newOwner(m *lease.Manager, w Worker) *Owner {

@@ -1,6 +1,9 @@
 package shard_test
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,6 +50,55 @@ func TestJoinWithoutTheBell(t *testing.T) {
 		}
 		if err := net.Close(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A store that is slow, or doesn't answer, delays a worker that joins, and does not end it. Each reason is told once.
+func TestJoinOutlastsAnOutage(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		for what, key := range map[string]string{"space": ".shard/s", "chunk": ".shard/s/c/", "session": ".session/", "member": ".shard/s/m/"} {
+			var failing atomic.Int32
+			failing.Store(5)
+			net := faulty.Wrap(faulty.Ageless(w.db.Open()), func(op faulty.Op) faulty.Fault {
+				if strings.HasPrefix(op.Key, key) && failing.Add(-1) >= 0 {
+					return faulty.Fault{Drop: true} // until the request gives up
+				}
+				return faulty.Fault{}
+			})
+			m, err := lease.NewManager(net, lease.Options{TTL: ttl, Clock: clocktest.New(clock.Instant(time.Hour))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var reported atomic.Int32
+			o, err := shard.Join(t.Context(), m, shard.Space{Name: "s", Names: names(8)}, shard.Worker{OnError: func(error) { reported.Add(1) }})
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			if n := reported.Load(); failing.Load() >= 0 || n > 1 || n == 0 && what != "session" { // which retries by itself
+				t.Errorf("%s: %d errors to come, %d were reported", what, failing.Load(), n)
+			}
+			if err := errors.Join(o.Leave(t.Context()), m.Close(), net.Close()); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	})
+}
+
+// Who joins while the store doesn't answer can be stopped, and what waiting can't mend is told at once.
+func TestJoinEnds(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		p := w.join(shard.Space{Name: "s", Names: names(2)}, shard.Worker{})
+		m, begun := p.Manager(), time.Now()
+		if _, err := shard.Join(t.Context(), m, shard.Space{Name: "s", Hashed: true}, shard.Worker{}); !errors.Is(err, shard.ErrMismatch) || time.Since(begun) > 0 {
+			t.Errorf("another kind: %v, after %v", err, time.Since(begun))
+		}
+		p.outage.Start()
+		why := errors.New("an operator ends it")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), ttl, why)
+		defer cancel()
+		if _, err := shard.Join(ctx, m, shard.Space{Name: "t", Names: names(2)}, shard.Worker{}); !errors.Is(err, why) || time.Since(begun) > 2*ttl {
+			t.Errorf("in an outage: %v, after %v", err, time.Since(begun))
 		}
 	})
 }

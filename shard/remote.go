@@ -347,7 +347,7 @@ func Assign(ctx context.Context, m *lease.Manager, space string, strategy Strate
 		t, err := o.open(ctx)
 		if err != nil {
 			o.report(err)
-			o.again(n)
+			o.again(o.ctx, n)
 			continue
 		}
 		n = 0

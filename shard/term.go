@@ -62,7 +62,10 @@ func (o *Owner) begin(ctx context.Context) (*term, error) {
 	t.s.Carry(shardmap.Carried, o.digest)
 	if _, err := t.enlist(ctx, nil); err != nil {
 		t.stop(err)
-		_ = t.s.Close(context.WithoutCancel(ctx)) // else it expires
+		t.wg.Wait()
+		closing, cancel := clock.WithTimeout(context.WithoutCancel(ctx), o.clk, o.m.TTL()/3)
+		defer cancel()
+		_ = t.s.Close(closing) // else it expires
 		return nil, err
 	}
 	return t, nil
@@ -94,7 +97,7 @@ func (o *Owner) run(t *term) {
 			if errors.Is(err, lease.ErrClosed) {
 				return
 			}
-			o.again(n)
+			o.again(o.ctx, n)
 		}
 	}
 }
@@ -109,10 +112,10 @@ func (o *Owner) forget() {
 	o.kept = nil
 }
 
-// again waits before the next try to open a session, after n that have failed.
-func (o *Owner) again(n int) {
+// again waits before the next try to open a session, after n others that have failed.
+func (o *Owner) again(ctx context.Context, n int) {
 	pause := min(o.m.TTL()/100<<min(n, 6), o.m.TTL()/3)
-	_ = clock.Sleep(o.ctx, o.clk, pause) // the caller looks at o.ctx
+	_ = clock.Sleep(ctx, o.clk, pause) // the caller looks at ctx
 }
 
 // run is the worker under this session, until that ends. It reports whether the worker has left.

@@ -2,6 +2,7 @@ package sessions
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/leasehold/leasehold/clock"
@@ -34,15 +35,31 @@ type bounded struct {
 }
 
 // Get implements [store.Store].
-func (b bounded) Get(ctx context.Context, key string) (store.Record, error) {
-	ctx, cancel := clock.WithTimeout(ctx, b.m.Clock(), b.m.TTL()/10)
-	defer cancel()
-	return b.Store.Get(ctx, key)
+func (b bounded) Get(ctx context.Context, key string) (rec store.Record, err error) {
+	err = b.within(ctx, func(ctx context.Context) error {
+		rec, err = b.Store.Get(ctx, key)
+		return err
+	})
+	return rec, err
 }
 
 // Put implements [store.Store].
-func (b bounded) Put(ctx context.Context, rec store.Record) (store.Record, error) {
-	ctx, cancel := clock.WithTimeout(ctx, b.m.Clock(), b.m.TTL()/10)
+func (b bounded) Put(ctx context.Context, rec store.Record) (now store.Record, err error) {
+	err = b.within(ctx, func(ctx context.Context) error {
+		now, err = b.Store.Put(ctx, rec)
+		return err
+	})
+	return now, err
+}
+
+// within sends a request, and says of one that had no answer in time how long that was.
+func (b bounded) within(ctx context.Context, request func(context.Context) error) error {
+	limit := b.m.TTL() / 10
+	inner, cancel := clock.WithTimeout(ctx, b.m.Clock(), limit)
 	defer cancel()
-	return b.Store.Put(ctx, rec)
+	err := request(inner)
+	if err != nil && inner.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("no answer from the store in %v: %w", limit, err)
+	}
+	return err
 }
