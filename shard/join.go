@@ -92,10 +92,10 @@ type Owner struct {
 
 // Join makes this process a worker of the space: it owns slices from then on, by and by. Join
 // blocks until the worker is known to the others, and retries while the store does not answer,
-// until ctx is done; [Worker.OnError] is called when the reason has changed. The error then matches
-// ctx's cause. ctx has no effect later. The caller ends the worker by [Owner.Leave], or by
-// [Owner.Close], before it closes the manager. A worker whose session was lost stops all slices and
-// joins again by itself.
+// until ctx is done. The error then matches ctx's cause. Join calls [Worker.OnError] when the
+// reason for which it retries has changed. ctx has no effect later. The caller ends the worker by
+// [Owner.Leave], or by [Owner.Close], before it closes the manager. A worker whose session was lost
+// stops all slices and joins again by itself.
 func Join(ctx context.Context, m *lease.Manager, space Space, w Worker) (*Owner, error) {
 	if m == nil {
 		return nil, errors.New("shard: manager is nil")

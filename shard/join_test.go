@@ -54,7 +54,7 @@ func TestJoinWithoutTheBell(t *testing.T) {
 	})
 }
 
-// A store that is slow, or doesn't answer, delays a worker that joins, and does not end it. Each reason is told once.
+// A store that is slow, or doesn't answer, delays a worker that joins, and does not end it. OnError is called once for each reason.
 func TestJoinOutlastsAnOutage(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		for what, key := range map[string]string{"space": ".shard/s", "chunk": ".shard/s/c/", "session": ".session/", "member": ".shard/s/m/"} {
@@ -85,7 +85,7 @@ func TestJoinOutlastsAnOutage(t *testing.T) {
 	})
 }
 
-// Who joins while the store doesn't answer can be stopped, and what waiting can't mend is told at once.
+// A Join in an outage ends with its context. An error that waiting can't mend is returned at once.
 func TestJoinEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		p := w.join(shard.Space{Name: "s", Names: names(2)}, shard.Worker{})

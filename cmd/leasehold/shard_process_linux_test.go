@@ -249,8 +249,8 @@ func TestShardHostKilled(t *testing.T) {
 	eventually(t, "it is gone", p.noneHeld(1))
 }
 
-// Hosts are stopped before they have started their commands: the worker lets them go on. Else it would own slices that nobody serves, and
-// never leave.
+// Hosts are stopped before they have started their commands: the worker lets them continue. Else it would own slices that nobody serves,
+// and never leave.
 func TestShardHostIsStoppedWhileItStarts(t *testing.T) {
 	const shards = 8
 	for what, leaves := range map[string]bool{"all run": false, "the worker leaves": true} {

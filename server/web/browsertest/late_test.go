@@ -57,9 +57,7 @@ func TestViewThatHadNotCome(t *testing.T) {
 	p := open(t, desk, front.URL+"/#/")
 	p.expect = "ERR_"
 	p.state("job", "held")
-	p.complete("some")
-	hangUp(front)
-	p.until("it says so", `/reached|closed/.test(document.getElementById('live').innerText)`)
+	p.lose(front, "some")
 	p.follow()
 	p.until("it says that it will come", `/had not been loaded yet: the server .*It is loaded when the server is back/.test(document.querySelector('#view [role=alert]').textContent)`)
 	p.shot("not-come")
@@ -68,6 +66,14 @@ func TestViewThatHadNotCome(t *testing.T) {
 	defer hangUp(again)
 	p.until("it has come", `document.querySelector('#view h2').textContent === 'job' && document.querySelector('.heading .badge').innerText === 'held' && !document.querySelector('#view > [role=alert]')`)
 	p.complete("all")
+}
+
+// lose ends the server once the page has loaded what comes after the first rows, or failed to, and waits until the page says so.
+func (p *page) lose(front *httptest.Server, parts string) {
+	p.t.Helper()
+	p.complete(parts)
+	hangUp(front)
+	p.until("it says so", `/reached|closed/.test(document.getElementById('live').innerText)`)
 }
 
 // complete waits until the page has loaded, or failed to, what comes after the first rows: all of it, or some. It can't without the server.

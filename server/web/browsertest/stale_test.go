@@ -80,9 +80,7 @@ func TestServerIsGone(t *testing.T) {
 	p := open(t, desk, front.URL+"/#/")
 	p.expect = "ERR_"
 	p.state("job", "held")
-	p.complete("all")
-	hangUp(front)
-	p.until("it says so", `/reached|closed/.test(document.getElementById('live').innerText)`)
+	p.lose(front, "all")
 	p.until("it was held", row("job")+`.querySelector('.badge').innerText === 'was held'`)
 	p.follow()
 	p.until("the detail is not current either", `document.querySelector('.heading .badge').innerText === 'was held' && document.querySelector('.meaning').innerText.includes('last known state')`)

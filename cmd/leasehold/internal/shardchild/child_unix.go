@@ -42,8 +42,8 @@ type Child struct {
 // ErrHost is the error of a command whose host has ended before it had started it.
 var ErrHost = errors.New("the process that was to supervise it has ended")
 
-// Start starts a host, and has it start the command: [Child.Started] tells whether that runs. The
-// host may be stopped before it does, and goes on with [Child.Wake].
+// Start starts a host, and has it start the command: [Child.Started] tells whether that runs. A
+// host that was stopped before that continues with [Child.Wake].
 func Start(c Command) (*Child, error) {
 	life, w, err := os.Pipe()
 	if err != nil {
@@ -61,8 +61,8 @@ func Start(c Command) (*Child, error) {
 }
 
 // Started blocks until the command runs or can't be started. The error is that of the system then,
-// as of [supervise.Start]. When over is closed before, the command is told to end as by
-// [Child.End].
+// as of [supervise.Start]. When over is closed before, Started ends the command as [Child.End]
+// does.
 func (c *Child) Started(over <-chan struct{}) error {
 	select {
 	case <-c.begun:
